@@ -549,6 +549,12 @@ static const struct row rows[STK_ACT_COUNT] = {
                                .code = "import tarfile\n"
                                        "with tarfile.open(\"results.tar\", \"w\") as t:\n"
                                        "    t.add(part)   # ADAPT: each result"},
+    [STK_ACT_PACK_ENVIRONMENT] =
+        {{"pack-environment", .path = "directory"},
+         .shell = "tar -cf environment.tar -C {path} .    # once\n"
+                  "# in the job script, once per node; then run it from there:\n"
+                  "mkdir -p \"$TMPDIR/environment\"\n"
+                  "tar -xf environment.tar -C \"$TMPDIR/environment\""},
     [STK_ACT_LOCAL_SAVE] =
         {{"local-checkpoint", .path = "directory", .to = "where", .bytes = "bytes"},
          .code = "import os, shutil, threading\ndef save(name, write):          # write(path) "

@@ -13,17 +13,18 @@
 
 enum stk_action_kind {
     /* the data: elsewhere, or in another form */
-    STK_ACT_PACK,          /* into few large files */
-    STK_ACT_STAGE,         /* copy to every node */
-    STK_ACT_STRIPE_NEW,    /* Lustre: future files of a directory */
-    STK_ACT_STRIPE_FILE,   /* Lustre: an existing file */
-    STK_ACT_SHOW_STRIPES,  /* Lustre: show where a file lies */
-    STK_ACT_LIST_ONCE,     /* keep a directory's listing in a file */
-    STK_ACT_WARM_UP,       /* read a file into the page cache before it is used */
-    STK_ACT_REWRITE,       /* in the same format, in pieces that suit the reader */
-    STK_ACT_WRITE_ARCHIVE, /* many results in one file */
-    STK_ACT_SCRATCH,       /* temporary files: on the node's own disk or in memory */
-    STK_ACT_LOCAL_SAVE,    /* checkpoints: to the node's disk, copied on in the background */
+    STK_ACT_PACK,             /* into few large files */
+    STK_ACT_STAGE,            /* copy to every node */
+    STK_ACT_STRIPE_NEW,       /* Lustre: future files of a directory */
+    STK_ACT_STRIPE_FILE,      /* Lustre: an existing file */
+    STK_ACT_SHOW_STRIPES,     /* Lustre: show where a file lies */
+    STK_ACT_LIST_ONCE,        /* keep a directory's listing in a file */
+    STK_ACT_WARM_UP,          /* read a file into the page cache before it is used */
+    STK_ACT_REWRITE,          /* in the same format, in pieces that suit the reader */
+    STK_ACT_WRITE_ARCHIVE,    /* many results in one file */
+    STK_ACT_SCRATCH,          /* temporary files: on the node's own disk or in memory */
+    STK_ACT_PACK_ENVIRONMENT, /* libraries: one archive, unpacked on every node */
+    STK_ACT_LOCAL_SAVE,       /* checkpoints: to the node's disk, copied on in the background */
     /* who reads */
     STK_ACT_LOADER,      /* stoker's loader replaces the program's own */
     STK_ACT_MAP_DATASET, /* stoker's reads under the program's own DataLoader */

@@ -1,7 +1,7 @@
 /*
  * advice.c - the table of rules, the order of findings and the verdict. The rules are in reads.c,
- * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c and balance.c, their thresholds in
- * limits.c.
+ * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c, start.c and balance.c, their thresholds
+ * in limits.c.
  */
 #include "advice/advice.h"
 
@@ -55,6 +55,7 @@ static const struct rule rules[] = {
      stk_rule_stdio_heavy},
     {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
     {"mmap-random", "a mapped file is loaded page by page", stk_rule_mmap_random},
+    {"library-files", "opening libraries takes a large share of the time", stk_rule_library_files},
     {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
     {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
     {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
@@ -92,8 +93,9 @@ static double seen_share(const struct advisor *ad)
 {
     const struct stk_analysis *a = ad->a;
     double seen = a->coverage_read, kernel = (double)a->kernel_read_bytes;
-    if (seen < 0)
-        return a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
+    bool counted = a->coverage_write >= 0 || ad->p->kernel_read_bytes || ad->p->kernel_write_bytes;
+    if (seen < 0) /* nothing was read, or nothing counted it */
+        return counted || a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
     return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
 }
 
@@ -154,6 +156,10 @@ static const char *unseen(struct advisor *ad)
                                "fault%s went to storage)",
                                text, stk_advice_size(ad, (double)ad->p->mapped_bytes),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
+    double library = ad->a->loop.library_s;
+    if (stk_advice_share(ad, library) >= stk_limits.low_share && library >= stk_limits.low_s)
+        text = stk_advice_text(ad, "%s; files of libraries and of the system took %s", text,
+                               stk_advice_time(ad, library));
     return ad->p->stopped_early ? stk_advice_text(ad, "%s; recording ended early", text) : text;
 }
 
@@ -164,6 +170,22 @@ static bool saw_nothing(const struct stk_profile *p)
     for (size_t i = 0; i < p->nprocs; i++)
         log = log || (p->proc[i].log && *p->proc[i].log);
     return !log;
+}
+
+/* The main loop waits, and not for I/O: those that prepare its data are busy with something else.
+ */
+static const char *other_wait(struct advisor *ad, double io_share, const char *not_seen)
+{
+    const struct stk_loop *l = &ad->a->loop;
+    double wait = l->how > STK_LOOP_READS ? stk_advice_share(ad, l->wait_s) : 0;
+    if (wait < stk_limits.medium_share || wait < 2 * io_share)
+        return NULL;
+    return stk_advice_text(
+        ad,
+        "no fault in the I/O, which costs %s of the run; but the main loop waited "
+        "%s of it for data: its %s are too few, or busy with decoding%s",
+        stk_advice_percent(ad, io_share), stk_advice_percent(ad, wait),
+        l->how == STK_LOOP_THREADS ? "threads" : "workers", not_seen);
 }
 
 static const char *healthy_verdict(struct advisor *ad)
@@ -183,6 +205,9 @@ static const char *healthy_verdict(struct advisor *ad)
             stk_advice_rank(ad, ad->longest),
             stk_advice_percent(ad, stk_advice_share(ad, ad->longest_s)),
             stk_advice_percent(ad, share), not_seen);
+    const char *other = other_wait(ad, share, not_seen);
+    if (other)
+        return other;
     if (bytes < (double)stk_limits.little && share < stk_limits.low_share)
         return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
                                stk_advice_size(ad, bytes), not_seen);

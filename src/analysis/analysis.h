@@ -88,9 +88,9 @@ struct stk_loop {
     uint32_t loops, workers; /* processes it was measured in, and their workers */
     double run_s;            /* life of the process: the sum of the next four */
     double start_s;          /* until the loop began: the first mark, worker or read of data */
-    double wait_s;           /* waited for data */
+    double wait_s;           /* waited for data; -1: unknown */
     double write_s;          /* in writes */
-    double compute_s;        /* everything else */
+    double compute_s;        /* everything else; -1: unknown */
     double library_s;        /* in files of libraries and of the system, threads added up */
 };
 
@@ -119,6 +119,7 @@ struct stk_analysis {
      * waits. */
     double io_share_thread, io_share_merged, io_share_main;
     double cpu_cores_mean, cpu_cores_max, iowait_mean; /* -1: no readings */
+    double other_cores_mean; /* in use by other programs, on one node; -1: no readings */
     uint64_t peak_resident_bytes;
     double gpu_util_mean, gpu_idle_share; /* idle: readings under 10 %; -1: no GPU seen */
     uint64_t cores, memory_bytes;         /* of all hosts; 0: unknown */

@@ -235,7 +235,9 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
         a->loop.why = "logs of other profilers do not have it";
     else if (!a->loop.loops)
         a->loop.why = "no process left a log";
-    if (a->loop.why)
+    if (a->loop.why) {
         a->loop.how = STK_LOOP_UNKNOWN;
+        a->loop.wait_s = a->loop.compute_s = -1;
+    }
     return 0;
 }

@@ -178,8 +178,8 @@ static double main_share(const struct stk_profile *p)
 }
 
 struct launcher_use {
-    double cpu_sum, cpu_max, wait_sum;
-    uint64_t n, nwait, resident;
+    double cpu_sum, cpu_max, wait_sum, other_sum;
+    uint64_t n, nwait, nother, resident;
 };
 
 static void add_reading(struct launcher_use *u, const struct stk_prof_reading *s)
@@ -193,14 +193,20 @@ static void add_reading(struct launcher_use *u, const struct stk_prof_reading *s
         u->wait_sum += s->iowait_cores;
         u->nwait++;
     }
+    if (s->other_cores >= 0) {
+        u->other_sum += s->other_cores;
+        u->nother++;
+    }
     if (s->resident_bytes > u->resident)
         u->resident = s->resident_bytes;
 }
 
-/* Adds up CPU and memory of all launchers; I/O wait belongs to a node, so it is averaged. */
+/* Adds up CPU and memory of all launchers; I/O wait belongs to a node, so it is averaged. With
+ * several launchers, the other programs of one may be the processes of another. */
 static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, size_t n)
 {
     double wait = 0, waits = 0, known = 0;
+    a->other_cores_mean = n == 1 && u[0].nother ? u[0].other_sum / (double)u[0].nother : -1;
     a->cpu_cores_mean = a->cpu_cores_max = 0;
     for (size_t l = 0; l < n; l++) {
         a->peak_resident_bytes += u[l].resident;

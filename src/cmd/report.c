@@ -13,8 +13,8 @@
 
 struct settings {
     struct stk_common common;
-    bool files, dirs, formats, ranks, processes, phases, sizes, latency, timeline, findings, notes,
-        all;
+    bool numbers, files, dirs, formats, ranks, processes, phases, sizes, latency, timeline,
+        findings, notes, all;
     uint64_t top;
     const char **csv;
     const char *trace_out;
@@ -29,6 +29,7 @@ struct settings {
     }
 
 static const struct stk_opt options[] = {
+    PART("numbers", numbers, "Show shares of time, bytes, requests, order, re-reading"),
     PART("files", files, "Show every file: time, bytes, size of requests, order, re-reading"),
     PART("dirs", dirs, "The same, by directory"),
     PART("formats", formats, "The same, by format"),
@@ -78,12 +79,19 @@ static unsigned parts_asked(const struct settings *s)
     const struct {
         bool asked;
         unsigned part;
-    } all[] = {{s->files, STK_PART_FILES},         {s->dirs, STK_PART_DIRS},
-               {s->formats, STK_PART_FORMATS},     {s->ranks, STK_PART_RANKS},
-               {s->processes, STK_PART_PROCESSES}, {s->phases, STK_PART_PHASES},
-               {s->sizes, STK_PART_SIZES},         {s->latency, STK_PART_LATENCY},
-               {s->timeline, STK_PART_TIMELINE},   {s->findings, STK_PART_FINDINGS},
-               {s->notes, STK_PART_NOTES},         {s->all, STK_PART_ALL}};
+    } all[] = {{s->numbers, STK_PART_NUMBERS},
+               {s->files, STK_PART_FILES},
+               {s->dirs, STK_PART_DIRS},
+               {s->formats, STK_PART_FORMATS},
+               {s->ranks, STK_PART_RANKS},
+               {s->processes, STK_PART_PROCESSES},
+               {s->phases, STK_PART_PHASES},
+               {s->sizes, STK_PART_SIZES},
+               {s->latency, STK_PART_LATENCY},
+               {s->timeline, STK_PART_TIMELINE},
+               {s->findings, STK_PART_FINDINGS},
+               {s->notes, STK_PART_NOTES},
+               {s->all, STK_PART_ALL}};
     unsigned parts = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         parts |= all[i].asked ? all[i].part : 0;
@@ -227,6 +235,8 @@ static int compare(struct stk_run *run, const struct stk_judged *before)
     rc = stk_say_text(run, &out);
     if (!rc && run->common->json)
         stk_report_compare_json(&x, &y, &run->json);
+    if (!rc && !stk_report_comparable(&x, &y))
+        rc = STK_EXIT_PARTLY;
     stk_judged_release(&after);
     return rc;
 }

@@ -80,7 +80,7 @@ unsigned stk_columns(const struct stk_run *run)
     FILE *f = text_stream(run);
     if (!isatty(fileno(f)) || ioctl(fileno(f), TIOCGWINSZ, &ws) != 0)
         return 80;
-    return ws.ws_col < 60 ? 60 : ws.ws_col > 120 ? 120 : ws.ws_col;
+    return ws.ws_col < 60 ? 60 : ws.ws_col > 500 ? 500 : ws.ws_col;
 }
 
 void stk_complain(const char *cmd, const char *text)

@@ -200,25 +200,28 @@ bool stk_cpu_times(struct stk_cpu_times *t)
     return true;
 }
 
-/* "cpu3 user nice system idle iowait …" */
-double stk_cpu_iowait_s(void)
+/* "cpu3 user nice system idle iowait irq softirq …", summed over the CPUs we may use. */
+bool stk_cpu_use(struct stk_cpu_use *use)
 {
     cpu_set_t may;
     bool all = !affinity(&may), any = false;
     char line[512];
-    double ticks = 0;
+    double busy = 0, iowait = 0, tick = (double)sysconf(_SC_CLK_TCK);
     FILE *f = stk_host_fopen("/proc/stat");
     while (f && fgets(line, sizeof line, f) && strncmp(line, "cpu", 3) == 0) {
         unsigned cpu;
-        unsigned long long iowait;
-        if (line[3] == ' ' || sscanf(line, "cpu%u %*u %*u %*u %*u %llu", &cpu, &iowait) != 2)
+        unsigned long long v[7] = {0};
+        if (line[3] == ' ' || sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu", &cpu, &v[0],
+                                     &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]) < 6)
             continue; /* the line of all CPUs, or cut short */
         if (!all && (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &may)))
             continue;
-        ticks += (double)iowait;
+        busy += (double)(v[0] + v[1] + v[2] + v[5] + v[6]);
+        iowait += (double)v[4];
         any = true;
     }
     if (f)
         fclose(f);
-    return any ? ticks / (double)sysconf(_SC_CLK_TCK) : -1;
+    *use = (struct stk_cpu_use){busy / tick, iowait / tick};
+    return any;
 }

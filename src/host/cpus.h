@@ -36,7 +36,12 @@ struct stk_cpu_times {
 };
 /* False: unknown. */
 bool stk_cpu_times(struct stk_cpu_times *t);
-/* Seconds that the CPUs we may use were idle with I/O outstanding; -1: unknown. */
-double stk_cpu_iowait_s(void);
+/* Seconds that the CPUs we may use were busy, with anybody's work, and idle with I/O outstanding.
+ */
+struct stk_cpu_use {
+    double busy_s, iowait_s;
+};
+/* False: unknown. */
+bool stk_cpu_use(struct stk_cpu_use *use);
 
 #endif

@@ -58,6 +58,8 @@ void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uin
     }
     stk_pl_sum(&h->left_out_calls, 1);
     stk_pl_sum(&h->left_out_ns, ns);
+    stk_pl_sum(&h->left_out[d->place].calls, 1);
+    stk_pl_sum(&h->left_out[d->place].ns, ns);
     if (bytes)
         stk_pl_sum(write ? &h->left_out_write_bytes : &h->left_out_read_bytes, bytes);
 }

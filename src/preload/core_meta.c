@@ -77,10 +77,12 @@ static struct stk_pl_rec *rec_of_fd(struct stk_pl_thread *t, int fd, enum stk_ap
 static struct stk_pl_rec *rec_of_path(struct stk_pl_thread *t, int dirfd, const char *path,
                                       bool absent, enum stk_api api, uint64_t ns)
 {
-    static const struct stk_pl_desc nobody = {.kind = STK_PL_LEFT_OUT};
+    struct stk_pl_desc nobody = {.kind = STK_PL_LEFT_OUT};
     if (!stk_pl_path_make(t, dirfd, path, -1))
         return NULL;
-    if (stk_pl_left_out(t->path.text, t->path.length)) {
+    size_t folder = stk_pl_left_out(t->path.text, t->path.length, false);
+    if (folder) {
+        nobody.place = stk_pl_place(t->path.text, folder);
         stk_pl_outside(&nobody, false, 0, ns);
         return NULL;
     }
@@ -278,7 +280,8 @@ uint32_t stk_pl_name(const char *path)
     if (!stk_pl_begin(&call) || !stk_pl_enter_call(&call))
         return 0;
     struct stk_pl_thread *t = call.thread;
-    if (stk_pl_path_make(t, AT_FDCWD, path, -1) && !stk_pl_left_out(t->path.text, t->path.length)) {
+    if (stk_pl_path_make(t, AT_FDCWD, path, -1) &&
+        !stk_pl_left_out(t->path.text, t->path.length, true)) {
         struct stk_pl_file *f = stk_pl_file_of(&t->path, STK_PL_OPENED);
         id = f ? f->id : 0;
     }

@@ -63,6 +63,7 @@ static struct stk_pl_desc *new_desc(const struct stk_pl_desc *as)
         d->append = as->append;
         d->shared = as->shared;
         d->talks = as->talks;
+        d->place = as->place;
         d->position = as->position;
         d->end = as->end;
         d->hash = as->hash;
@@ -157,10 +158,13 @@ static bool ask(int fd, struct facts *f)
 /* Determines what is open on fd, whose path is in t->path; false: no room. */
 static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, struct stk_pl_desc *d)
 {
-    if (stk_pl_left_out(t->path.text, t->path.length)) {
+    size_t folder = stk_pl_left_out(t->path.text, t->path.length, true);
+    if (folder) {
         d->kind = STK_PL_LEFT_OUT;
+        d->place = stk_pl_place(t->path.text, folder);
         stk_pl_sum(&stk_pl.log->left_out_files, 1);
         stk_pl_library(t->path.text);
+        stk_pl_sum(&stk_pl.log->left_out[d->place].files, 1);
         return true;
     }
     d->kind = STK_PL_FILE;

@@ -95,6 +95,7 @@ struct stk_pl_desc {
     uint8_t kind;
     bool keeps_over_exec, append, shared;
     bool talks;       /* a pipe or socket */
+    uint8_t place;    /* left out: where */
     int64_t position; /* our idea of its position (atomic) */
     int64_t end;      /* where the next write appends (atomic) */
     uint64_t hash;    /* of the path, also if `file` is a group */
@@ -328,7 +329,16 @@ uint64_t stk_pl_hash(const char *text, size_t n);
 
 /* ---- rules.c ---- */
 void stk_pl_rules_start(const char *include, const char *exclude, const char *log_dir);
-bool stk_pl_left_out(const char *path, size_t length);
+bool stk_pl_is_python(void); /* real.c */
+/* What this process is an interpreter of: python, or by its name. */
+void stk_pl_rules_program(bool python, const char *exe, int argc, char *const *argv);
+/* The length of the folder that stands for a file that is not recorded; 0: it is. opened: not only
+ * looked for, as an interpreter does. */
+size_t stk_pl_left_out(const char *path, size_t length, bool opened);
+
+/* ---- left_out.c ---- */
+uint8_t stk_pl_place(const char *path, size_t n);  /* index of the place for such a folder */
+void stk_pl_places_name(struct stk_log_header *h); /* in a new log */
 
 /* ---- storage.c ---- */
 /* Determines the file system and the striping of a file. scratch: a buffer for the file system's

@@ -54,6 +54,15 @@ __attribute__((constructor(101))) static void find_all(void)
         dlerror(); /* a function that the C library lacks is not the program's error */
 }
 
+/* Python exports its functions, also where it is part of another program. */
+bool stk_pl_is_python(void)
+{
+    bool is = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+    if (!is)
+        dlerror();
+    return is;
+}
+
 void *stk_pl_real_of(const char *name, const void *return_address)
 {
     void *p = dlsym(RTLD_NEXT, name);

@@ -109,11 +109,98 @@ static bool matches(const struct rules *r, const char *path, size_t length)
     return false;
 }
 
-bool stk_pl_left_out(const char *path, size_t length)
+/* ---- code of the interpreter that this process is ---- */
+static unsigned languages;  /* of the process */
+static uint32_t script_due; /* its script has not been opened yet */
+
+/* Source files whose compiled form was looked for: modules, by the hash of folder and name. */
+#define MODULES 2048u
+static uint64_t modules[MODULES];
+static uint32_t nmodules;
+
+static bool is_module(uint64_t hash, bool add)
+{
+    uint32_t i = (uint32_t)hash % MODULES;
+    for (uint32_t k = 0; k < MODULES; k++, i = (i + 1) % MODULES) {
+        uint64_t at = __atomic_load_n(&modules[i], __ATOMIC_RELAXED);
+        if (at == hash)
+            return true;
+        if (at)
+            continue;
+        if (add && __atomic_fetch_add(&nmodules, 1, __ATOMIC_RELAXED) < MODULES / 4 * 3)
+            __atomic_store_n(&modules[i], hash, __ATOMIC_RELAXED);
+        return false;
+    }
+    return false;
+}
+
+/* The hash of "FOLDER/" and the name up to its first dot. */
+static uint64_t module_of(const char *path, size_t folder, const char *name)
+{
+    return stk_pl_hash(path, folder) ^ stk_pl_hash(name, strcspn(name, "."));
+}
+
+#define CACHE "/__pycache__/"
+
+/* The import of a module looks for FOLDER/__pycache__/NAME.cpython-311.pyc first. */
+static void note_module(const char *path)
+{
+    const char *cache = strstr(path, CACHE);
+    if (cache && languages & STK_LANG_PYTHON)
+        is_module(module_of(path, (size_t)(cache + 1 - path), cache + sizeof CACHE - 1), true);
+}
+
+/* A source file that Python opened without that is data, but for its script. */
+static bool source_is_data(const char *path, size_t length)
+{
+    const char *name = stk_path_last(path);
+    uint64_t hash = module_of(path, (size_t)(name - path), name);
+    if (!(languages & STK_LANG_PYTHON) || !stk_path_ends(path, length, ".py") ||
+        stk_interpreters(path) || stk_systems(path, length) || is_module(hash, false))
+        return false;
+    if (!__atomic_exchange_n(&script_due, 0, __ATOMIC_RELAXED))
+        return true;
+    is_module(hash, true);
+    return false;
+}
+
+/* Whether the interpreter opens a script: not with -c or -m, but multiprocessing's child does. */
+static bool runs_script(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc && argv[i]; i++) {
+        const char *word = argv[i];
+        if (word[0] != '-')
+            return true;
+        if (strcmp(word, "-m") == 0 || strcmp(word, "-") == 0)
+            return false;
+        if (strcmp(word, "-c") == 0)
+            return strcmp(argv[argc - 1], "--multiprocessing-fork") == 0;
+        i += strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0;
+    }
+    return false;
+}
+
+void stk_pl_rules_program(bool python, const char *exe, int argc, char *const *argv)
+{
+    const char *name = stk_path_last(exe);
+    languages = python ? STK_LANG_PYTHON : strncmp(name, "java", 4) == 0 ? STK_LANG_JAVA : 0;
+    script_due = python && runs_script(argc, argv);
+}
+
+static size_t folder_of(const char *path)
+{
+    size_t n = (size_t)(stk_path_last(path) - path);
+    return n > 1 ? n - 1 : 1;
+}
+
+size_t stk_pl_left_out(const char *path, size_t length, bool opened)
 {
     if (stk_path_below(path, length, log_folder.text, log_folder.length))
-        return true;
+        return folder_of(path);
     if (matches(&included, path, length))
-        return false;
-    return matches(&excluded, path, length) || stk_system_file(path, length);
+        return 0;
+    if (matches(&excluded, path, length))
+        return folder_of(path);
+    note_module(path);
+    return opened && source_is_data(path, length) ? 0 : stk_system_file(path, length, languages);
 }

@@ -81,6 +81,7 @@ void stk_pl_remember(int argc, char **argv, char **envp)
         if (is_wanted(*e))
             at = append(self.environment, at, sizeof self.environment, *e, strlen(*e), false);
     stk_sys4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", self.exe, sizeof self.exe - 1);
+    stk_pl_rules_program(stk_pl_is_python(), self.exe, argc, argv);
     if (stk_sys1(SYS_uname, &u) < 0 || !u.nodename[0])
         strcpy(u.nodename, "localhost");
     size_t n = strnlen(u.nodename, sizeof stk_pl.host - 1);
@@ -131,6 +132,7 @@ void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
     uint64_t passed = stk_pl_clock_mono() - stk_pl.start_mono_ns;
     h->start_real_ns = stk_pl_clock_real() - passed;
     h->trace = stk_pl.trace;
+    stk_pl_places_name(h);
     memcpy(h->host, stk_pl.host, sizeof h->host);
     memcpy(h->exe, self.exe, sizeof h->exe);
     memcpy(h->command, self.command, sizeof h->command);

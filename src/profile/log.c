@@ -345,6 +345,20 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     memcpy(x->aio_bytes, h->kernel_aio_bytes, sizeof x->aio_bytes);
 }
 
+/* Where the files lie that were left out. */
+static int fill_places(struct stk_pb *pb, uint32_t proc, const struct stk_log_header *h,
+                       struct stk_err *err)
+{
+    struct stk_log_place *to = stk_arena_alloc(&pb->p->arena, sizeof h->left_out);
+    if (!to)
+        return stk_err_nomem(err, sizeof h->left_out);
+    memcpy(to, h->left_out, sizeof h->left_out);
+    for (size_t i = 0; i < STK_LOG_PLACES; i++)
+        to[i].folder[sizeof to[i].folder - 1] = '\0';
+    pb->p->proc[proc].places = to;
+    return 0;
+}
+
 static int fill_process(struct reading *r, const char *name, struct stk_err *err)
 {
     static const char *const ended[] = {"killed", "exit", "exec", "abort"};
@@ -354,6 +368,9 @@ static int fill_process(struct reading *r, const char *name, struct stk_err *err
     if (rc)
         return rc;
     fill_numbers(pb, r->proc, h);
+    rc = h->left_out_ns ? fill_places(pb, r->proc, h, err) : 0;
+    if (rc)
+        return rc;
     struct stk_prof_proc *p = &pb->p->proc[r->proc];
     struct stk_pb_proc *x = &pb->proc[r->proc];
     p->ended = ended[x->end];

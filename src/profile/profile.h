@@ -39,6 +39,7 @@ struct stk_prof_proc {
                                                        unknown */
     uint64_t storage_read_bytes, storage_write_bytes; /* read_bytes, write_bytes: from the device */
     uint64_t left_out_files, left_out_calls, left_out_read_bytes, left_out_ns;
+    const struct stk_log_place *places; /* STK_LOG_PLACES folders that they lie in; NULL: unknown */
     uint64_t dropped_calls, dropped_trace;
     uint64_t uring_rings;      /* whose transfers are not observed … */
     uint64_t told_read_bytes;  /* … unless the library reported them */
@@ -104,6 +105,7 @@ struct stk_prof_reading { /* once per second, by each launcher */
     uint32_t launcher;              /* index of its run file */
     uint32_t host;                  /* index of its node */
     double cpu_cores, iowait_cores; /* of its processes; of the node (-1: unknown) */
+    double other_cores;             /* of the CPUs it may use, busy with other programs; -1 */
     uint32_t threads, processes;
     uint64_t resident_bytes, cache_bytes; /* of its processes; file cache of the job's cgroup or
                                              node */

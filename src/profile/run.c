@@ -1,7 +1,7 @@
 /*
  * run.c - reads what the launchers wrote: run.HOST.PID.json and samples.HOST.PID.csv
- * (fields: record/launch.h). A missing field, or one of another type, is unknown; an unreadable file
- * is noted.
+ * (fields: record/launch.h). A missing field, or one of another type, is unknown; an unreadable
+ * file is noted.
  */
 #include "profile/priv.h"
 
@@ -271,10 +271,22 @@ static void add_run(struct stk_pb *pb, const struct stk_jval *run, struct stk_pb
 
 /* ---- samples ---- */
 
-enum column { AT, PROCESSES, THREADS, CPU, IOWAIT, RESIDENT, CACHE, GPU, GPU_MEMORY, NCOLUMNS };
+enum column {
+    AT,
+    PROCESSES,
+    THREADS,
+    CPU,
+    IOWAIT,
+    RESIDENT,
+    CACHE,
+    GPU,
+    GPU_MEMORY,
+    OTHERS,
+    NCOLUMNS
+};
 static const char *const column_names[NCOLUMNS] = {
-    "at_s",           "processes",   "threads",  "cpu_cores",       "iowait_cores",
-    "resident_bytes", "cache_bytes", "gpu_util", "gpu_memory_bytes"};
+    "at_s",           "processes",   "threads",  "cpu_cores",        "iowait_cores",
+    "resident_bytes", "cache_bytes", "gpu_util", "gpu_memory_bytes", "other_cores"};
 
 #define MAX_FIELDS 64
 
@@ -344,6 +356,7 @@ static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32
                     .host = host,
                     .cpu_cores = v[CPU],
                     .iowait_cores = v[IOWAIT],
+                    .other_cores = v[OTHERS],
                     .threads = (uint32_t)(whole(v[THREADS]) & UINT32_MAX),
                     .processes = (uint32_t)(whole(v[PROCESSES]) & UINT32_MAX),
                     .resident_bytes = whole(v[RESIDENT]),

@@ -49,6 +49,13 @@ enum stk_log_born {
     STK_BORN_EXEC   /* the same process as `parent`, which executed this program */
 };
 
+/* Files that are not recorded individually, by folder; the last one stands for all others. */
+#define STK_LOG_PLACES 8
+struct stk_log_place {
+    char folder[120];          /* terminated; "" unused, or the others */
+    uint64_t files, calls, ns; /* opened; all calls, and their time (atomic) */
+};
+
 struct stk_log_header {
     uint64_t magic;
     uint32_t version, header_bytes, block_bytes, counters; /* counters: STK_C_COUNT of the writer */
@@ -87,6 +94,7 @@ struct stk_log_header {
     /* The main thread's time in waits: on pipes and sockets, and on semaphores. */
     uint64_t wait_processes_ns, wait_threads_ns;
     uint64_t libraries;                  /* loaded (atomic): proflog/libraries.h */
+    struct stk_log_place left_out[STK_LOG_PLACES];
 };
 
 enum stk_log_kind {

@@ -35,26 +35,49 @@ static inline bool stk_shared_object(const char *name)
     return so && so > name && strspn(so + 3, ".0123456789") == strlen(so + 3);
 }
 
-/* Parts of paths that belong to an interpreter, wherever it is installed. */
-static inline bool stk_interpreters(const char *path)
+/* The end of a part of the path: a whole component, or (version) one that a version follows. 0: not
+ * in it. */
+static inline size_t stk_path_part(const char *path, const char *part, bool version)
 {
-    static const char *const part[] = {
-        "/__pycache__", "/site-packages", "/dist-packages", "/lib/python", "/lib64/python",
-        "/.pyenv/",     "/conda-meta/",   "/.local/lib/",   "/lib/jvm/",   "/jre/lib/"};
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (strstr(path, part[i]))
-            return true;
-    return false;
+    size_t n = strlen(part);
+    for (const char *at = strstr(path, part); at; at = strstr(at + 1, part)) {
+        size_t digits = version ? strspn(at + n, ".0123456789") : 0;
+        const char *end = at + n + digits;
+        if ((!*end || *end == '/') && (!version || digits))
+            return (size_t)(end - path);
+    }
+    return 0;
 }
 
-static inline bool stk_systems(const char *path, size_t length)
+/* Folders of an interpreter, wherever it is installed: the end of the folder's path; 0: none. */
+static inline size_t stk_interpreters(const char *path)
+{
+    static const struct {
+        const char *part;
+        bool version;
+    } all[] = {{"/site-packages", false}, {"/dist-packages", false}, {"/lib/python", true},
+               {"/lib64/python", true},   {"/.pyenv", false},        {"/conda-meta", false},
+               {"/lib/jvm", false},       {"/jre/lib", false},       {"/__pycache__", false}};
+    size_t end = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all && !end; i++)
+        end = stk_path_part(path, all[i].part, all[i].version);
+    return end;
+}
+
+/* The length of the system's folder that it is in; 0: none. */
+static inline size_t stk_systems(const char *path, size_t length)
 {
     static const char *const folder[] = {"/usr",  "/lib", "/lib32", "/lib64", "/libx32", "/bin",
                                          "/sbin", "/etc", "/proc",  "/sys",   "/dev"};
+    static const char *const users[] = {"/dev/shm", "/usr/local/share", "/usr/local/src",
+                                        "/usr/local/data", "/usr/src"};
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++)
+        if (stk_path_below(path, length, users[i], strlen(users[i])))
+            return 0;
     for (size_t i = 0; i < sizeof folder / sizeof *folder; i++)
         if (stk_path_below(path, length, folder[i], strlen(folder[i])))
-            return !stk_path_below(path, length, "/dev/shm", 8);
-    return false;
+            return strlen(folder[i]);
+    return 0;
 }
 
 /* Shared memory that its user does not see as a file: PyTorch's tensors, semaphores, MPI's and
@@ -71,17 +94,32 @@ static inline bool stk_shared_memory(const char *path, size_t length)
     return false;
 }
 
-static inline bool stk_system_file(const char *path, size_t length)
+/* Languages whose interpreter may be the process: its code is no data to it. */
+enum stk_language { STK_LANG_PYTHON = 1, STK_LANG_JAVA = 2, STK_LANG_ANY = 3 };
+
+static inline bool stk_code(const char *path, size_t length, unsigned languages)
 {
-    static const char *const end[] = {".py",  ".pyc",   ".pyo",       ".pyi",
-                                      ".jar", ".class", "/pyvenv.cfg"};
-    if (stk_systems(path, length) || stk_shared_memory(path, length) || stk_interpreters(path) ||
-        stk_shared_object(stk_path_last(path)))
-        return true;
-    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
-        if (stk_path_ends(path, length, end[i]))
+    static const struct {
+        const char *end;
+        unsigned language;
+    } all[] = {{".py", STK_LANG_PYTHON}, {".pyc", STK_LANG_PYTHON}, {".pyo", STK_LANG_PYTHON},
+               {".jar", STK_LANG_JAVA},  {".class", STK_LANG_JAVA}, {"/pyvenv.cfg", STK_LANG_ANY}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].language & languages && stk_path_ends(path, length, all[i].end))
             return true;
     return false;
+}
+
+/* The length of the folder that stands for it among the files that are not data; 0: it is data. */
+static inline size_t stk_system_file(const char *path, size_t length, unsigned languages)
+{
+    size_t place = stk_interpreters(path);
+    place = place ? place : stk_systems(path, length);
+    if (place || !(stk_shared_memory(path, length) || stk_shared_object(stk_path_last(path)) ||
+                   stk_code(path, length, languages)))
+        return place;
+    size_t folder = (size_t)(stk_path_last(path) - path);
+    return folder > 1 ? folder - 1 : 1;
 }
 
 #endif

@@ -48,6 +48,7 @@
  *   read_chars, write_chars, storage_read_bytes, storage_write_bytes
  *                    of the tree since its start, by the kernel's count (rchar, wchar, read_bytes,
  *                    write_bytes); may miss processes that ended between readings
+ *   other_cores      CPUs the job may use that were busy with other programs
  */
 #ifndef STK_RECORD_LAUNCH_H
 #define STK_RECORD_LAUNCH_H

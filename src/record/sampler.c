@@ -27,7 +27,8 @@
 
 struct node_use {
     struct stk_memory_use memory;
-    double iowait_s; /* so far; -1: unknown */
+    struct stk_cpu_use cpu; /* so far */
+    bool cpu_known;
 };
 struct gpu_use {
     double util;         /* 0..1, mean; -1: unknown */
@@ -46,8 +47,8 @@ struct stk_sampler {
     pthread_t thread, watcher;
     pthread_mutex_t lock; /* tree, gpu, totals.gpu*, stop */
     pthread_cond_t wake;
-    double last_s, last_iowait_s;
-    double last_cpu_s;
+    double last_s, last_cpu_s;
+    struct node_use last_node;
     struct stk_sampler_totals totals;
 };
 
@@ -69,7 +70,7 @@ static double waited_cpu_s(void)
 static void look_at_node(const struct stk_sampler *s, struct node_use *use)
 {
     stk_memory_meter_read(&s->memory, &use->memory);
-    use->iowait_s = stk_cpu_iowait_s();
+    use->cpu_known = stk_cpu_use(&use->cpu);
 }
 
 static void look_at_gpus(const struct stk_gpus *g, struct gpu_use *use)
@@ -123,10 +124,11 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
                        const struct gpu_use *gpu)
 {
     double span_s = now_s - s->last_s;
-    bool alive = sum->processes > 0, waits = node->iowait_s >= 0 && s->last_iowait_s >= 0;
-    double used_s = cpu_s > s->last_cpu_s ? cpu_s - s->last_cpu_s : 0;
-    double waited_s =
-        waits && node->iowait_s > s->last_iowait_s ? node->iowait_s - s->last_iowait_s : 0;
+    const struct node_use *was = &s->last_node;
+    bool alive = sum->processes > 0, known = node->cpu_known && was->cpu_known;
+    double used_s = fmax(0, cpu_s - s->last_cpu_s);
+    double waited_s = fmax(0, node->cpu.iowait_s - was->cpu.iowait_s);
+    double others_s = fmax(0, node->cpu.busy_s - was->cpu.busy_s - used_s);
     struct stk_buf *f = &s->line;
     struct stk_err err;
     if (s->csv < 0)
@@ -136,13 +138,14 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     put_u64(f, sum->processes, true);
     put_u64(f, sum->threads, true);
     put_real(f, 3, used_s / span_s, true);
-    put_real(f, 3, waited_s / span_s, waits);
+    put_real(f, 3, waited_s / span_s, known);
     put_u64(f, sum->resident_bytes, alive);
     put_u64(f, node->memory.cache_bytes, node->memory.cache_bytes != UINT64_MAX);
     put_real(f, 4, gpu->util, gpu->util >= 0);
     put_u64(f, (uint64_t)(gpu->memory_bytes > 0 ? gpu->memory_bytes : 0), gpu->memory_bytes >= 0);
     for (size_t i = 0; i < STK_IO_COUNTS; i++)
         put_u64(f, sum->io[i], true);
+    put_real(f, 3, others_s / span_s, known);
     stk_buf_putc(f, '\n');
     if (flush_line(s, &err))
         snprintf(s->totals.trouble, sizeof s->totals.trouble, "%.127s", err.what);
@@ -177,7 +180,7 @@ static void take_reading(struct stk_sampler *s, bool last)
     write_line(s, now_s, cpu_s, &sum, &node, &gpu);
     s->last_s = now_s;
     s->last_cpu_s = cpu_s;
-    s->last_iowait_s = node.iowait_s;
+    s->last_node = node;
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */
@@ -206,7 +209,7 @@ static void *sampling(void *user)
 {
     struct stk_sampler *s = user;
     double start_s = (double)s->o.start_mono_ns * 1e-9, next_s = start_s + s->o.every_s;
-    s->last_iowait_s = stk_cpu_iowait_s();
+    look_at_node(s, &s->last_node);
     while (!wait_until(s, next_s)) {
         double before_s = stk_thread_cpu_s();
         take_reading(s, false);
@@ -250,7 +253,8 @@ static int open_csv(struct stk_sampler *s, struct stk_err *err)
     stk_buf_puts(
         &s->line,
         "at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,"
-        "gpu_memory_bytes,read_chars,write_chars,storage_read_bytes,storage_write_bytes\n");
+        "gpu_memory_bytes,read_chars,write_chars,storage_read_bytes,storage_write_bytes,"
+        "other_cores\n");
     return flush_line(s, err);
 }
 

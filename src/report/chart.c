@@ -13,8 +13,8 @@
 
 #define LABEL      24 /* columns left of the chart */
 #define MIB        (1u << 20)
-#define ROWS       3 /* of the chart of reads */
-#define MAX_COLUMN 120
+#define ROWS       2 /* of the chart of reads */
+#define MAX_COLUMN 512
 
 double stk_report_span_s(const struct stk_profile *p)
 {
@@ -205,7 +205,7 @@ static void draw_data(const struct stk_report *r, struct series *s, struct stk_b
     s->name = "write";
     if (writes && fill(p, STK_SERIES_WRITE_BPS, s)) {
         l = rates(p, STK_SERIES_WRITE_BPS);
-        draw(s, 2, &l, r->utf8, out);
+        draw(s, 1, &l, r->utf8, out);
     }
 }
 
@@ -216,9 +216,8 @@ static void draw_readings(const struct stk_report *r, struct series *s, struct s
     s->name = "CPU";
     if (fill(a->p, STK_SERIES_CPU, s)) {
         s->top = fmax(s->top, 1); /* a hundredth of a core must not look busy */
-        snprintf(l.peak, sizeof l.peak, "peak %.1f cores", a->cpu_cores_max);
-        snprintf(l.mean, sizeof l.mean, "mean %.1f cores", a->cpu_cores_mean);
-        draw(s, 2, &l, r->utf8, out);
+        snprintf(l.peak, sizeof l.peak, "mean %.1f cores", a->cpu_cores_mean);
+        draw(s, 1, &l, r->utf8, out);
     }
     s->name = "GPU";
     if (fill(a->p, STK_SERIES_GPU, s)) {

@@ -26,6 +26,8 @@ struct row {
 #define COUNTER(which) .counter = true, .offset = offsetof(struct stk_analysis, job.n.c[which])
 
 static const struct row rows[] = {
+    {"main loop, waited for data", "wait_s", TIME, NUMBER(loop.wait_s)},
+    {"main loop, computed", "compute_s", TIME, NUMBER(loop.compute_s)},
     {"any thread in I/O", "io_share_merged", SHARE, NUMBER(io_share_merged)},
     {"main process in I/O", "io_share_main", SHARE, NUMBER(io_share_main)},
     {"time in reads, threads added", "read_s", TIME, NUMBER(job.read_s)},
@@ -45,6 +47,7 @@ static const struct row rows[] = {
     {"directory reads", "dir_reads", COUNT, COUNTER(STK_C_DIR_READS)},
     {"fsyncs", "fsyncs", COUNT, COUNTER(STK_C_FSYNCS)},
     {"CPU, cores, mean", "cpu_cores_mean", CORES, NUMBER(cpu_cores_mean)},
+    {"other programs, cores", "other_cores_mean", CORES, NUMBER(other_cores_mean)},
     {"GPU, mean", "gpu_util_mean", SHARE, NUMBER(gpu_util_mean)},
 };
 #define NROWS (sizeof rows / sizeof *rows)
@@ -192,9 +195,117 @@ static const char *not_whole(const struct stk_profile *p)
 {
     return p->running           ? "has not ended"
            : p->stopped_early   ? "was not recorded to its end (--for)"
+           : p->exit_signal     ? "was ended by a signal"
            : p->exit_status > 0 ? "failed"
            : p->exit_status < 0 && strcmp(p->source, "stoker") == 0 ? "was not seen to end"
                                                                     : NULL;
+}
+
+bool stk_report_comparable(const struct stk_report *before, const struct stk_report *after)
+{
+    return !not_whole(before->a->p) && !not_whole(after->a->p);
+}
+
+/* "the run after failed (exit status 3)" */
+static void put_refusal(const char *which, const struct stk_profile *p, struct stk_buf *line)
+{
+    const char *why = not_whole(p);
+    if (!why)
+        return;
+    stk_buf_printf(line, " The run %s %s", which, why);
+    if (p->exit_signal)
+        stk_buf_printf(line, " (%d)", p->exit_signal);
+    else if (p->exit_status > 0)
+        stk_buf_printf(line, " (exit status %d)", p->exit_status);
+    stk_buf_puts(line, ".");
+}
+
+static void put_no_verdict(const struct stk_report *before, const struct stk_report *after,
+                           struct stk_buf *out)
+{
+    struct stk_buf line = STK_BUF_INIT;
+    stk_buf_puts(&line, "These runs are not compared: their times would say nothing.");
+    put_refusal("before", before->a->p, &line);
+    put_refusal("after", after->a->p, &line);
+    stk_report_wrapped(stk_buf_cstr(&line), 0, after->columns, out);
+    stk_buf_release(&line);
+}
+
+/* ---- what else differs --------------------------------------------------------------------- */
+
+#define BUSY_SHARE 0.2  /* of the cores, in use by others: times are then not the program's own */
+#define SAME_WORK  0.05 /* numbers of steps, samples, bytes closer than this are alike */
+
+static void put_busy(const char *which, const struct stk_analysis *a, struct stk_buf *line)
+{
+    if (!(a->other_cores_mean > 0) || a->other_cores_mean < BUSY_SHARE * (double)a->cores)
+        return;
+    stk_buf_printf(line, " The machine was busy during the run %s: other programs used %.1f", which,
+                   a->other_cores_mean);
+    if (a->cores)
+        stk_buf_printf(line, " of %llu", (unsigned long long)a->cores);
+    stk_buf_puts(line, " cores.");
+}
+
+static bool differ(double x, double y)
+{
+    return x > 0 && y > 0 && fabs(x - y) > SAME_WORK * fmax(x, y);
+}
+
+/* The directory with most bytes read; NULL: none. */
+static const char *data_of(const struct stk_analysis *a)
+{
+    const struct stk_usage *most = NULL;
+    for (size_t i = 0; i < a->ndirs; i++)
+        if (a->dir[i].n.c[STK_C_READ_BYTES] &&
+            (!most || a->dir[i].n.c[STK_C_READ_BYTES] > most->n.c[STK_C_READ_BYTES]))
+            most = &a->dir[i];
+    return most ? most->name : NULL;
+}
+
+static void put_work(const struct stk_analysis *x, const struct stk_analysis *y,
+                     struct stk_buf *line)
+{
+    char was[40], is[40];
+    const struct {
+        const char *what;
+        double before, after;
+    } counts[] = {{"step", x->steps.marked ? (double)x->steps.count : 0,
+                   y->steps.marked ? (double)y->steps.count : 0},
+                  {"epoch", (double)x->nepochs, (double)y->nepochs},
+                  {"rank", x->p->nranks, y->p->nranks}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (differ(counts[i].before, counts[i].after))
+            stk_buf_printf(
+                line, " They did different work: %s before, %s after.",
+                stk_word_many(stk_nearest(counts[i].before), counts[i].what, was, sizeof was),
+                stk_word_many(stk_nearest(counts[i].after), counts[i].what, is, sizeof is));
+}
+
+/* A dataset that was packed has another path and other bytes: named, not judged. */
+static void put_datasets(const struct stk_analysis *x, const struct stk_analysis *y,
+                         struct stk_buf *line)
+{
+    const char *before = data_of(x), *after = data_of(y);
+    double was = (double)x->job.distinct_bytes, is = (double)y->job.distinct_bytes;
+    char a[40], b[40];
+    bool moved = before && after && strcmp(before, after) != 0;
+    if (!moved && !differ(was, is))
+        return;
+    stk_buf_printf(line, " They read different data: %s",
+                   stk_word_size(x->job.distinct_bytes, a, sizeof a));
+    stk_buf_printf(line, moved ? ", most of it in %s, before" : " before", before);
+    stk_buf_printf(line, ", %s", stk_word_size(y->job.distinct_bytes, b, sizeof b));
+    stk_buf_printf(line, moved ? ", most of it in %s, after." : " after.", after);
+}
+
+static void put_differences(const struct stk_report *before, const struct stk_report *after,
+                            struct stk_buf *line)
+{
+    put_busy("before", before->a, line);
+    put_busy("after", after->a, line);
+    put_work(before->a, after->a, line);
+    put_datasets(before->a, after->a, line);
 }
 
 static void put_verdict(const struct stk_report *before, const struct stk_report *after,
@@ -212,11 +323,7 @@ static void put_verdict(const struct stk_report *before, const struct stk_report
     else
         stk_buf_printf(&line, ": %s as fast, %s %s.", stk_word_times(x / y, by, sizeof by),
                        stk_word_time(fabs(x - y), was, sizeof was), y < x ? "less" : "more");
-    const char *first = not_whole(before->a->p), *second = not_whole(after->a->p);
-    if (first)
-        stk_buf_printf(&line, " But the run before %s.", first);
-    if (second)
-        stk_buf_printf(&line, " But the run after %s.", second);
+    put_differences(before, after, &line);
     stk_buf_puts(&line, " One run each: how much of that is chance is unknown.");
     stk_buf_putc(out, '\n');
     stk_report_wrapped(stk_buf_cstr(&line), 0, after->columns, out);
@@ -238,6 +345,10 @@ void stk_report_compare(const struct stk_report *before, const struct stk_report
     put_name("before  ", before, out);
     put_name("after   ", after, out);
     stk_buf_putc(out, '\n');
+    if (!stk_report_comparable(before, after)) {
+        put_no_verdict(before, after, out);
+        return;
+    }
     put_rows(before, after, out);
     put_finding_changes(before, after, out);
     put_verdict(before, after, out);
@@ -277,6 +388,15 @@ void stk_report_compare_json(const struct stk_report *before, const struct stk_r
             put_value(w, &rows[i], value_of(&rows[i], side[k]));
         stk_jw_close(w, '}');
     }
+    struct stk_buf why = STK_BUF_INIT;
+    bool comparable = stk_report_comparable(before, after);
+    stk_jw_put_bool(w, "comparable", comparable);
+    put_refusal("before", before->a->p, &why);
+    put_refusal("after", after->a->p, &why);
+    if (comparable)
+        put_differences(before, after, &why);
+    stk_jw_put_str(w, "differences", why.len ? stk_buf_cstr(&why) + 1 : NULL);
+    stk_buf_release(&why);
     put_ids(w, "findings_gone", before->advice, after->advice, false);
     put_ids(w, "findings_left", before->advice, after->advice, true);
     put_ids(w, "findings_new", after->advice, before->advice, false);

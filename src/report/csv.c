@@ -242,8 +242,9 @@ static void put_timeline(const struct stk_analysis *a, struct row *r)
 static void put_readings(const struct stk_analysis *a, struct row *r)
 {
     static const char *const head[] = {
-        "at_s",           "launcher",    "cpu_cores", "iowait_cores",     "threads", "processes",
-        "resident_bytes", "cache_bytes", "gpu_util",  "gpu_memory_bytes", NULL};
+        "at_s",     "launcher",         "cpu_cores",      "iowait_cores",
+        "threads",  "processes",        "resident_bytes", "cache_bytes",
+        "gpu_util", "gpu_memory_bytes", "other_cores",    NULL};
     const struct stk_profile *p = a->p;
     names(r, head);
     end_row(r);
@@ -259,6 +260,7 @@ static void put_readings(const struct stk_analysis *a, struct row *r)
         count(r, s->cache_bytes);
         known(r, s->gpu_util);
         known(r, s->gpu_memory_bytes);
+        known(r, s->other_cores);
         end_row(r);
     }
 }

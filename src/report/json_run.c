@@ -150,8 +150,8 @@ static void put_loop(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_put_u64(w, "processes", l->loops);
     stk_jw_put_u64(w, "workers", l->workers);
     stk_jw_put_f64(w, "run_s", l->run_s);
-    stk_jw_put_known_f64(w, "wait_s", l->why ? -1 : l->wait_s);
-    stk_jw_put_known_f64(w, "compute_s", l->why ? -1 : l->compute_s);
+    stk_jw_put_known_f64(w, "wait_s", l->wait_s);
+    stk_jw_put_known_f64(w, "compute_s", l->compute_s);
     stk_jw_put_f64(w, "write_s", l->write_s);
     stk_jw_put_f64(w, "start_s", l->start_s);
     stk_jw_put_f64(w, "library_s", l->library_s);
@@ -165,6 +165,7 @@ static void put_machine_use(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_put_known_f64(w, "cpu_cores_mean", a->cpu_cores_mean);
     stk_jw_put_known_f64(w, "cpu_cores_max", a->cpu_cores_max);
     stk_jw_put_known_f64(w, "iowait_mean", a->iowait_mean);
+    stk_jw_put_known_f64(w, "other_cores_mean", a->other_cores_mean);
     stk_jw_put_u64(w, "peak_resident_bytes", a->peak_resident_bytes);
     stk_jw_put_known_f64(w, "gpu_util_mean", a->gpu_util_mean);
     stk_jw_put_known_f64(w, "gpu_idle_share", a->gpu_idle_share);

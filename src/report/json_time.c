@@ -48,6 +48,7 @@ static void put_readings(struct stk_jw *w, const struct stk_profile *p)
         stk_jw_put_u64(w, "launcher", s->launcher);
         stk_jw_put_known_f64(w, "cpu_cores", s->cpu_cores);
         stk_jw_put_known_f64(w, "iowait_cores", s->iowait_cores);
+        stk_jw_put_known_f64(w, "other_cores", s->other_cores);
         stk_jw_put_u64(w, "threads", s->threads);
         stk_jw_put_u64(w, "processes", s->processes);
         stk_jw_put_u64(w, "resident_bytes", s->resident_bytes);

@@ -1,6 +1,7 @@
 /*
  * report.h - a profile's numbers for people and for programs: text, JSON, CSV, Chrome/Perfetto
- * trace. Everything shown was computed before (analysis/analysis.h, advice/advice.h); nothing here decides.
+ * trace. Everything shown was computed before (analysis/analysis.h, advice/advice.h); nothing here
+ * decides.
  *
  * Text goes into a buffer; files are written completely or not at all. Everything from a profile
  * (paths, commands, names) is escaped for the terminal.
@@ -14,18 +15,19 @@
 /* Parts of the text, in this order. */
 enum stk_report_part {
     STK_PART_SCREEN = 1u << 0, /* one screen: the first look */
-    STK_PART_FILES = 1u << 1,
-    STK_PART_DIRS = 1u << 2,
-    STK_PART_FORMATS = 1u << 3,
-    STK_PART_RANKS = 1u << 4,
-    STK_PART_PROCESSES = 1u << 5,
-    STK_PART_PHASES = 1u << 6,
-    STK_PART_SIZES = 1u << 7,
-    STK_PART_LATENCY = 1u << 8,
-    STK_PART_TIMELINE = 1u << 9,
-    STK_PART_FINDINGS = 1u << 10,
-    STK_PART_NOTES = 1u << 11,
-    STK_PART_ALL = (1u << 12) - 1
+    STK_PART_NUMBERS = 1u << 1,
+    STK_PART_FILES = 1u << 2,
+    STK_PART_DIRS = 1u << 3,
+    STK_PART_FORMATS = 1u << 4,
+    STK_PART_RANKS = 1u << 5,
+    STK_PART_PROCESSES = 1u << 6,
+    STK_PART_PHASES = 1u << 7,
+    STK_PART_SIZES = 1u << 8,
+    STK_PART_LATENCY = 1u << 9,
+    STK_PART_TIMELINE = 1u << 10,
+    STK_PART_FINDINGS = 1u << 11,
+    STK_PART_NOTES = 1u << 12,
+    STK_PART_ALL = (1u << 13) - 1
 };
 
 struct stk_report {
@@ -42,6 +44,8 @@ struct stk_report {
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
 /* Two profiles side by side; which findings of the first are gone, left or new. */
+/* False: one of the runs failed, or was not recorded to its end. */
+bool stk_report_comparable(const struct stk_report *before, const struct stk_report *after);
 void stk_report_compare(const struct stk_report *before, const struct stk_report *after,
                         struct stk_buf *out);
 void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,

@@ -57,6 +57,7 @@ enum stk_series {
 /* Fills v[n]; negative: unknown. False: all is unknown. */
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
 void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
+void stk_report_numbers(const struct stk_report *r, struct stk_buf *out);
 void stk_report_loop(const struct stk_report *r, struct stk_buf *out);
 void stk_report_time(const struct stk_report *r, struct stk_buf *out); /* shares of it */
 

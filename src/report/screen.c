@@ -1,6 +1,6 @@
 /*
- * screen.c - the first look at a profile, on one screen: what ran, where its time went, the run
- * over time, the numbers, what to change, and what was not seen.
+ * screen.c - the first look at a profile, on one screen of 24 rows: what ran, how long it waited
+ * for data, what to change, the run over time, and what was not seen. Then all numbers, on request.
  */
 #include <stdio.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 #include "report/report_priv.h"
 
 #define FINDINGS_SHOWN 5
-#define NOTES_SHOWN    3
+#define ROWS_MOST      23 /* a terminal of 24 rows, with the prompt */
 
 /* ---- what ran ------------------------------------------------------------------------------ */
 
@@ -81,29 +81,6 @@ static uint64_t count_processes(const struct stk_analysis *a, uint64_t *workers,
     return n ? n : a->p->nprocs;
 }
 
-static void put_where(const struct stk_report *r, struct stk_buf *out)
-{
-    const struct stk_profile *p = r->a->p;
-    char text[64];
-    uint64_t workers, threads, processes = count_processes(r->a, &workers, &threads);
-    struct stk_buf line = STK_BUF_INIT;
-    stk_buf_puts(&line, stk_word_many(p->nranks, "rank", text, sizeof text));
-    stk_buf_printf(&line, ", %s", stk_word_many(processes, "process", text, sizeof text));
-    if (workers)
-        stk_buf_printf(&line, " (%s)", stk_word_many(workers, "worker", text, sizeof text));
-    if (threads)
-        stk_buf_printf(&line, ", %s with I/O", stk_word_many(threads, "thread", text, sizeof text));
-    if (r->a->cores)
-        stk_buf_printf(&line, "; %s", stk_word_many(r->a->cores, "core", text, sizeof text));
-    uint64_t gpus = 0;
-    for (size_t i = 0; i < p->nhosts; i++)
-        gpus += p->host[i].gpus;
-    if (gpus)
-        stk_buf_printf(&line, ", %s", stk_word_many(gpus, "GPU", text, sizeof text));
-    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
-    stk_buf_release(&line);
-}
-
 static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
 {
     char text[16];
@@ -127,10 +104,26 @@ static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
     stk_buf_printf(out, ", in bytes, by the kernel's count%s%s", *little ? "; " : "", little);
 }
 
-static void put_coverage(const struct stk_report *r, struct stk_buf *out)
+static void put_where(const struct stk_report *r, struct stk_buf *out)
 {
+    const struct stk_profile *p = r->a->p;
+    char text[64];
+    uint64_t workers, threads, processes = count_processes(r->a, &workers, &threads);
     struct stk_buf line = STK_BUF_INIT;
-    stk_buf_puts(&line, "coverage: ");
+    stk_buf_puts(&line, stk_word_many(p->nranks, "rank", text, sizeof text));
+    stk_buf_printf(&line, ", %s", stk_word_many(processes, "process", text, sizeof text));
+    if (workers)
+        stk_buf_printf(&line, " (%s)", stk_word_many(workers, "worker", text, sizeof text));
+    if (threads)
+        stk_buf_printf(&line, ", %s with I/O", stk_word_many(threads, "thread", text, sizeof text));
+    if (r->a->cores)
+        stk_buf_printf(&line, "; %s", stk_word_many(r->a->cores, "core", text, sizeof text));
+    uint64_t gpus = 0;
+    for (size_t i = 0; i < p->nhosts; i++)
+        gpus += p->host[i].gpus;
+    if (gpus)
+        stk_buf_printf(&line, ", %s", stk_word_many(gpus, "GPU", text, sizeof text));
+    stk_buf_puts(&line, "; coverage: ");
     coverage_text(r->a, &line);
     stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
     stk_buf_release(&line);
@@ -145,7 +138,6 @@ void stk_report_header(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&b);
     put_when(r, out);
     put_where(r, out);
-    put_coverage(r, out);
 }
 
 /* ---- the main loop ------------------------------------------------------------------------- */
@@ -182,6 +174,7 @@ void stk_report_loop(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_loop *l = &r->a->loop;
     struct stk_buf line = STK_BUF_INIT;
+    char time[40];
     stk_buf_puts(&line, "main loop: ");
     if (l->why) {
         stk_buf_printf(&line, "how long it waited for data is not known: %s", l->why);
@@ -192,6 +185,9 @@ void stk_report_loop(const struct stk_report *r, struct stk_buf *out)
             put_portion(l, ", wrote", l->write_s, &line);
         if (l->start_s >= LEAST_PORTION * l->run_s && l->start_s > 0)
             put_portion(l, ", started", l->start_s, &line);
+        if (l->library_s >= LEAST_PORTION * l->run_s && l->library_s > 0)
+            stk_buf_printf(&line, ", in files of libraries %s",
+                           stk_word_time(l->library_s, time, sizeof time));
         stk_buf_puts(&line, l->loops > 1 ? "; mean of the ranks, " : "; ");
         how_known(l, &line);
     }
@@ -300,13 +296,38 @@ static void put_files(const struct stk_usage *j, struct stk_buf *out)
     stk_buf_putc(out, '\n');
 }
 
-static void put_numbers(const struct stk_report *r, struct stk_buf *out)
+void stk_report_numbers(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_usage *j = &r->a->job;
+    stk_report_time(r, out);
+    stk_buf_putc(out, '\n');
     put_totals(j, out);
     if (j->n.c[STK_C_READS])
         put_order(j, out);
     put_files(j, out);
+}
+
+/* The same in a sentence. */
+static void put_sums(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_usage *j = &r->a->job;
+    const struct kinds k = count_kinds(j->n.c);
+    struct stk_buf line = STK_BUF_INIT;
+    char a[40], b[40], c[40];
+    if (j->n.c[STK_C_READS])
+        stk_buf_printf(&line, "read %s in %s requests of %s, ",
+                       stk_word_size(j->n.c[STK_C_READ_BYTES], a, sizeof a),
+                       stk_word_count(j->n.c[STK_C_READS], b, sizeof b),
+                       stk_word_size(stk_nearest(j->mean_read_bytes), c, sizeof c));
+    if (j->n.c[STK_C_WRITES])
+        stk_buf_printf(&line, "wrote %s in %s, ",
+                       stk_word_size(j->n.c[STK_C_WRITE_BYTES], a, sizeof a),
+                       stk_word_count(j->n.c[STK_C_WRITES], b, sizeof b));
+    for (size_t i = 0; i < k.n && i < 2; i++)
+        stk_buf_printf(&line, "%s, ", k.text[i]);
+    stk_buf_puts(&line, "more: --numbers");
+    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
+    stk_buf_release(&line);
 }
 
 /* ---- what to do, and what was not seen ----------------------------------------------------- */
@@ -348,10 +369,10 @@ static void put_few(const struct stk_report *r, size_t n, struct stk_buf *out)
     stk_buf_release(&cell);
 }
 
-static void put_findings(const struct stk_report *r, struct stk_buf *out)
+static void put_findings(const struct stk_report *r, size_t most, struct stk_buf *out)
 {
     const struct stk_advice *adv = r->advice;
-    size_t n = adv->nfindings < FINDINGS_SHOWN ? adv->nfindings : FINDINGS_SHOWN;
+    size_t n = adv->nfindings < most ? adv->nfindings : most;
     stk_buf_puts(out, STK_STRONG);
     stk_report_wrapped(adv->verdict, 0, r->columns, out);
     stk_buf_puts(out, STK_PLAIN);
@@ -367,43 +388,62 @@ static void put_notes(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
     struct stk_buf b = STK_BUF_INIT;
-    bool cut = p->nnotes > NOTES_SHOWN;
-    for (size_t i = 0; i < p->nnotes && i < NOTES_SHOWN; i++) {
-        stk_buf_printf(out, "note: %s\n", stk_word_cut(&b, p->note[i], r->columns - 6));
-        cut = cut || strlen(p->note[i]) > r->columns - 6;
-    }
-    if (cut)
-        stk_buf_printf(out, "      --notes shows %s in full\n",
-                       p->nnotes > 1 ? "all of them" : "it");
+    char more[40] = "; --notes";
+    if (p->nnotes > 1)
+        snprintf(more, sizeof more, "; %zu notes: --notes", p->nnotes);
+    if (p->nnotes)
+        stk_buf_printf(out, "note: %s%s\n",
+                       stk_word_cut(&b, p->note[0], r->columns - 6 - strlen(more)), more);
     stk_buf_release(&b);
 }
 
-void stk_report_screen(const struct stk_report *r, struct stk_buf *out)
+static void put_screen(const struct stk_report *r, size_t findings, bool chart, struct stk_buf *out)
 {
     stk_report_header(r, out);
     stk_buf_putc(out, '\n');
     stk_report_loop(r, out);
+    put_findings(r, findings, out);
     stk_buf_putc(out, '\n');
-    stk_report_time(r, out);
-    stk_buf_putc(out, '\n');
-    size_t before = out->len;
-    stk_report_chart(r, out);
-    if (out->len > before)
-        stk_buf_putc(out, '\n');
-    put_numbers(r, out);
-    stk_buf_putc(out, '\n');
-    put_findings(r, out);
-    if (r->a->p->nnotes)
-        stk_buf_putc(out, '\n');
+    if (chart)
+        stk_report_chart(r, out);
+    put_sums(r, out);
     put_notes(r, out);
+}
+
+static size_t rows_of(const struct stk_buf *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
+}
+
+/* As many findings as leave room for the rest; if that is not enough, no chart. */
+void stk_report_screen(const struct stk_report *r, struct stk_buf *out)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t findings = FINDINGS_SHOWN;
+    put_screen(r, findings, true, &b);
+    while (rows_of(&b) > ROWS_MOST && findings > 1) {
+        stk_buf_reset(&b);
+        put_screen(r, --findings, true, &b);
+    }
+    if (rows_of(&b) > ROWS_MOST) {
+        stk_buf_reset(&b);
+        put_screen(r, FINDINGS_SHOWN, false, &b);
+    }
+    stk_buf_puts(out, stk_buf_cstr(&b));
+    out->fail = out->fail || b.fail;
+    stk_buf_release(&b);
 }
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out)
 {
     static void (*const part[])(const struct stk_report *, struct stk_buf *) = {
-        stk_report_screen,  stk_report_files,     stk_report_dirs,     stk_report_formats,
-        stk_report_ranks,   stk_report_processes, stk_report_phases,   stk_report_sizes,
-        stk_report_latency, stk_report_timeline,  stk_report_findings, stk_report_notes};
+        stk_report_screen,  stk_report_numbers, stk_report_files,     stk_report_dirs,
+        stk_report_formats, stk_report_ranks,   stk_report_processes, stk_report_phases,
+        stk_report_sizes,   stk_report_latency, stk_report_timeline,  stk_report_findings,
+        stk_report_notes};
     bool first = true;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (!(parts & 1u << i))

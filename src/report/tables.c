@@ -145,7 +145,7 @@ static void process_row(const struct stk_profile *p, const struct stk_prof_proc 
 void stk_report_processes(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
-    size_t n = stk_report_rows(r, p->nprocs), room = stk_report_room(r, wide(r) ? 94 : 64);
+    size_t n = stk_report_rows(r, p->nprocs), room = stk_report_room(r, wide(r) ? 104 : 64);
     struct stk_buf name = STK_BUF_INIT;
     struct stk_grid t;
     stk_report_heading("processes", out);

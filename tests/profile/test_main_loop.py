@@ -27,7 +27,7 @@ def by_queue():
     q.get()
 
 def by_imap():
-    with multiprocessing.get_context("fork").Pool(2) as pool:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
         list(pool.imap(load, range(2)))
 
 def send(end):
@@ -67,7 +67,7 @@ def loop(profile, tmp_path):  # noqa: F811
 
 @pytest.mark.parametrize("how, known_from, says", [
     ("by_queue", "threads", "from its waits for other threads"),
-    ("by_imap", "workers", "from its waits for 2 workers"),
+    ("by_imap", "workers", "from its waits for 1 worker"),
     ("by_pipe", "workers", "from its waits for 1 worker"),
     ("by_spawn", "workers", "from its waits for 1 worker"),
 ])

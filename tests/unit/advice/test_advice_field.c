@@ -285,13 +285,14 @@ static void unseen(void)
     done();
     const struct {
         double coverage; /* 0: the kernel's count is missing */
-        uint64_t dropped;
+        uint64_t dropped, writes;
         bool blind;
         const char *says;
     } parts[] = {{.coverage = 0.7, .says = "; only 70 % of the bytes"},
                  {.coverage = 0, .says = "count is not available"},
                  {.coverage = 1, .blind = true, .says = "io_uring or kernel AIO in 1 process "},
                  {.coverage = 1, .dropped = 5000, .says = "5,000 calls could not be recorded"},
+                 {.coverage = 0, .writes = 4096}, /* the kernel counted: nothing was read */
                  {.coverage = 1}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         set_init(&s, 10, 1);
@@ -300,6 +301,7 @@ static void unseen(void)
         s.proc[0].seen_read_bytes = (uint64_t)(8 * MB);
         s.proc[0].kernel_read_bytes =
             parts[i].coverage > 0 ? (uint64_t)(8 * MB / parts[i].coverage) : 0;
+        s.proc[0].kernel_write_bytes = s.proc[0].seen_write_bytes = parts[i].writes;
         s.proc[0].blind = parts[i].blind;
         s.proc[0].dropped_calls = parts[i].dropped;
         advise("");
@@ -325,6 +327,40 @@ static void unseen(void)
     done();
 }
 
+/* A loop that waits is not told that all is well because its readers' time is not I/O. */
+static void a_wait_that_is_no_io(void)
+{
+    set_init(&s, 10, 1);
+    set_use(&s, 0, set_file(&s, "/d/a.bin", "lustre", 8 * MB),
+            (struct use){.reads = 2, .bytes = 4 * MB, .read_s = 1e-3});
+    s.proc[0].threads = 2;
+    s.proc[0].wait_threads_s = 4;
+    advise("");
+    CHECK(!o.o.nfindings && strstr(o.o.verdict, "the main loop waited 40 % of it for data"));
+    CHECK(!strstr(o.o.verdict, "nothing to fix"));
+    done();
+}
+
+/* Modules on slow storage cost what data there would; nearby they are nobody's problem. */
+static void libraries_on_slow_storage(void)
+{
+    for (int slow = 0; slow < 2; slow++) {
+        struct stk_log_place place[STK_LOG_PLACES] = {
+            {.folder = "/lustre/env/lib/python3.11/site-packages", .files = 1200, .calls = 9000},
+            {.folder = "/usr", .files = 100, .calls = 300, .ns = 1000000}};
+        place[0].ns = slow ? 6800000000 : 100000000;
+        set_init(&s, 8, 1);
+        s.proc[0].places = place;
+        s.proc[0].left_out_ns = place[0].ns + place[1].ns;
+        const struct stk_finding *f = advise("library-files");
+        CHECK(!f == !slow);
+        CHECK(!slow || (f->severity == STK_SEV_HIGH && f->gain_s > 6 && f->gain_s < 6.8));
+        CHECK(!slow || (says(f, "1,200 files") && says(f, "-C /lustre/env .")));
+        CHECK(slow || strstr(o.o.verdict, "files of libraries and of the system took 101 ms"));
+        done();
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -336,6 +372,8 @@ int main(int argc, char **argv)
     CHECK_RUN(little_of_much);
     CHECK_RUN(no_python);
     CHECK_RUN(unseen);
+    CHECK_RUN(libraries_on_slow_storage);
+    CHECK_RUN(a_wait_that_is_no_io);
     CHECK_RUN(load_at_every_open);
     CHECK_RUN(one_files_numbers);
     CHECK_RUN(schedulers);

@@ -158,7 +158,7 @@ static void check_lines(const char *text, unsigned columns, bool fits)
 static void check_parts(const struct stk_analysis *a, bool sane)
 {
     for (unsigned columns = 60; columns <= 120; columns += 20) {
-        for (unsigned part = 0; part < 12; part++) {
+        for (unsigned part = 0; part < 13; part++) {
             struct stk_buf out = STK_BUF_INIT;
             struct stk_report r = {a, &advice, columns, columns % 40 == 0, part % 2};
             stk_report_text(&r, 1u << part, &out);
@@ -341,6 +341,14 @@ static void test_peak(void)
     }
 }
 
+/* A run that ended well. */
+static void make_whole(void)
+{
+    make(1 << 20, 60);
+    p.exit_status = p.exit_signal = 0;
+    p.running = p.stopped_early = false;
+}
+
 /* A rule that fires for two folders, and then for one, is left, not left and gone. */
 static void test_compare(void)
 {
@@ -348,7 +356,7 @@ static void test_compare(void)
     struct stk_advice was = {.finding = two, .nfindings = 2, .verdict = ""};
     struct stk_analysis a;
     struct stk_buf out = STK_BUF_INIT;
-    make(1 << 20, 60);
+    make_whole();
     CHECK(stk_analyze(&p, &a, NULL) == 0);
     struct stk_report before = {&a, &was, 80, false, 0}, after = {&a, &advice, 80, false, 0};
     stk_report_compare(&before, &after, &out);
@@ -356,6 +364,79 @@ static void test_compare(void)
     CHECK(left && !strstr(left + 1, "\nleft") && !strstr(stk_buf_cstr(&out), "gone"));
     stk_analysis_release(&a);
     stk_buf_release(&out);
+}
+
+/* Whatever there is to say, the first look does not scroll away, and a wide terminal is used. */
+static void test_screen_fits(void)
+{
+    static struct stk_finding many[40];
+    static const char *notes_[] = {"one", "two", "three", "four"};
+    for (size_t i = 0; i < 40; i++)
+        many[i] = findings[0];
+    const struct stk_advice all = {.finding = many, .nfindings = 40, .verdict = advice.verdict};
+    for (unsigned columns = 80; columns <= 400; columns += 160) {
+        struct stk_analysis a;
+        struct stk_buf out = STK_BUF_INIT;
+        make(1 << 20, 60);
+        p.note = notes_;
+        p.nnotes = 4;
+        CHECK(stk_analyze(&p, &a, NULL) == 0);
+        struct stk_report r = {&a, &all, columns, false, 0};
+        stk_report_screen(&r, &out);
+        size_t rows = 0, widest = 0;
+        for (const char *at = stk_buf_cstr(&out), *end; (end = strchr(at, '\n')); at = end + 1) {
+            rows++;
+            widest = (size_t)(end - at) > widest ? (size_t)(end - at) : widest;
+        }
+        CHECK(rows <= 23 && widest <= columns && widest > columns - 20);
+        stk_analysis_release(&a);
+        stk_buf_release(&out);
+    }
+}
+
+/* The text of a comparison of two runs. */
+static const char *compared(const struct stk_analysis *x, const struct stk_analysis *y)
+{
+    static char text[8192];
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_report before = {x, &advice, 80, false, 0}, after = {y, &advice, 80, false, 0};
+    stk_report_compare(&before, &after, &out);
+    snprintf(text, sizeof text, "%s", stk_buf_cstr(&out));
+    for (char *at = text; (at = strchr(at, '\n'));)
+        *at = ' ';
+    stk_buf_release(&out);
+    return text;
+}
+
+/* Nobody is told that a crash made the program fast, or that a lighter run did. */
+static void test_compare_what_differs(void)
+{
+    struct stk_analysis a, b;
+    struct stk_profile other;
+    make_whole();
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    b = a;
+    other = p;
+    b.p = &other;
+    other.run_s = 6;
+    CHECK(strstr(compared(&a, &b), " as fast"));
+    CHECK(!strstr(compared(&a, &b), "busy") && !strstr(compared(&a, &b), "different"));
+    b.other_cores_mean = 3;
+    b.cores = 4;
+    CHECK(strstr(compared(&a, &b), "busy during the run after: other programs used 3.0 of 4"));
+    a.steps = (struct stk_steps){.marked = true, .count = 100};
+    b.steps = (struct stk_steps){.marked = true, .count = 50};
+    CHECK(strstr(compared(&a, &b), "different work: 100 steps before, 50 steps after."));
+    b.job.distinct_bytes = a.job.distinct_bytes / 2;
+    CHECK(strstr(compared(&a, &b), "They read different data: "));
+    other.exit_status = 3;
+    CHECK(strstr(compared(&a, &b), "not compared") && !strstr(compared(&a, &b), "as fast"));
+    CHECK(strstr(compared(&a, &b), "The run after failed (exit status 3)."));
+    CHECK(strstr(compared(&b, &a), "The run before failed"));
+    other.exit_status = 0;
+    other.running = true;
+    CHECK(strstr(compared(&a, &b), "has not ended"));
+    stk_analysis_release(&a);
 }
 
 int main(int argc, char **argv)
@@ -369,7 +450,9 @@ int main(int argc, char **argv)
     CHECK_RUN(test_series);
     CHECK_RUN(test_narrow);
     CHECK_RUN(test_peak);
+    CHECK_RUN(test_screen_fits);
     CHECK_RUN(test_compare);
+    CHECK_RUN(test_compare_what_differs);
     CHECK_RUN(test_commands);
     CHECK_RUN(test_about);
     scratch_done();
