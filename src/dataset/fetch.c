@@ -253,6 +253,13 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err)
     return 0;
 }
 
+/* True if so much of x is before `to` that reading that again would be a waste. Pieces of a
+ * deflated range overlap a little, as each begins with a block: they need not be one bundle. */
+static bool lies_in(const struct stk_want *x, uint64_t to)
+{
+    return x->off < to && to - x->off > x->len / 4;
+}
+
 size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
                         uint64_t *to)
 {
@@ -264,7 +271,7 @@ size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint6
         const struct stk_want *x = stk_fetch_at(f, j);
         uint64_t end = x->off + x->len;
         if (x->file != first->file || (x->off > *to && x->off - *to > MERGE_GAP) ||
-            (end > *to && end - *from > max && x->off >= *to))
+            (end > *to && end - *from > max && !lies_in(x, *to)))
             break;
         *to = end > *to ? end : *to;
     }

@@ -91,6 +91,38 @@ void stk_loader_set_order(struct stk_loader *ld)
                                    .window = clamp(window / block, 1, n)};
 }
 
+/* Decoded bytes of the extents that sample s shares with others, and the number of its slices. */
+static uint64_t shared_bytes(const struct stk_loader *ld, uint64_t s, uint64_t *nslices)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    struct stk_buf slices = STK_BUF_INIT;
+    struct stk_extent e;
+    uint64_t bytes = 0, last = UINT64_MAX;
+    int rc = stk_index_slices(idx, stk_dataset_at(ld->ds, s), &slices, NULL);
+    const struct stk_slice *v = (const void *)slices.data;
+    for (size_t i = 0; rc == 0 && i < slices.len / sizeof *v; i++) {
+        if (v[i].length && v[i].length != UINT64_MAX && v[i].extent != last &&
+            stk_index_extent(idx, v[i].extent, &e, NULL) == 0 && e.chain)
+            bytes += stk_stretch_decoded(ld, v[i].extent, (uint8_t)e.chain, e.length);
+        last = v[i].extent;
+    }
+    *nslices = slices.len / sizeof *v;
+    stk_buf_release(&slices);
+    return bytes;
+}
+
+uint64_t stk_loader_packed_bytes(const struct stk_loader *ld, uint64_t *nslices)
+{
+    const struct stk_order *o = &ld->order;
+    uint64_t all = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_samples);
+    uint64_t one = o->n ? shared_bytes(ld, o->n / 2, nslices) : 0;
+    if (!one || o->shuffle == STK_SHUFFLE_GLOBAL)
+        return one ? all : 0;
+    /* Blocks begin and end anywhere in an extent. */
+    uint64_t block = o->block * stk_dataset_mean_bytes(ld->ds) + one;
+    return o->shuffle == STK_SHUFFLE_BLOCK ? min_u64(o->window * block, all) : one;
+}
+
 /* ---- warnings ---- */
 
 static int64_t label_by_key(void *user, uint64_t i)
