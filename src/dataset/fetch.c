@@ -100,15 +100,17 @@ void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const str
     f->errs[f->nerrs++] = *why;
 }
 
-/* A length in a file is no reason to allocate that much memory: a sparse file can have any
- * length. */
+/* A length in a file is no reason to allocate that much memory: a sparse file can have any length,
+ * and an index can claim any length for a slice of a filtered extent. */
 static void refuse_huge(struct stk_fetch *f, uint64_t id, uint32_t first, uint32_t end)
 {
     struct stk_want *w = stk_fetch_want(f, 0);
     uint64_t total = 0;
     for (uint32_t i = first; i < end; i++) {
         bool again = i > first && w[i].file == w[i - 1].file && w[i].off == w[i - 1].off;
-        if (!again && __builtin_add_overflow(total, w[i].len, &total))
+        uint64_t decoded = stk_fetch_shares(f, i) ? stk_fetch_slice(f, i)->length : 0;
+        uint64_t stored = again ? 0 : w[i].len;
+        if (__builtin_add_overflow(total, stored > decoded ? stored : decoded, &total))
             total = UINT64_MAX;
     }
     if (total <= SAMPLE_MAX)

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 #define SLICE_ALIGN 16 /* a slice may be an array in the caller's hands */
-#define FEW_EXTENTS 2  /* one by one, so few would take as much memory */
 
 static size_t align_up(size_t n)
 {
@@ -25,10 +24,12 @@ static size_t align_up(size_t n)
 
 bool stk_cut_pays(const struct stretch *s)
 {
-    if (s->decoded <= s->ld->decoded_most)
+    const struct stk_loader *ld = s->ld;
+    /* In order, every extent is decoded once, and the next stretch needs the last ones. */
+    if (ld->order.shuffle == STK_SHUFFLE_NONE || s->nuses <= FEW_EXTENTS ||
+        s->decoded <= ld->decoded_most)
         return false;
-    return s->ld->cuts ? s->asked <= s->used
-                       : s->asked <= s->used / 4 * 3 && s->nuses > FEW_EXTENTS;
+    return s->asked <= (ld->cuts ? s->used : s->used / 4 * 3);
 }
 
 bool stk_stream_pays(const struct stretch *s)
@@ -259,6 +260,8 @@ void stk_cut(const struct use *u, const struct stk_extent *e, const struct stk_b
         struct stk_want *w = stk_fetch_want(f, order[at]);
         const uint8_t *from;
         uint64_t len;
+        if (!stk_fetch_shares(f, order[at])) /* needs the stored bytes */
+            continue;
         if (stk_fetch_cut(f->ds, sl, e, decoded, &from, &len, NULL) == 0)
             memcpy((uint8_t *)(uintptr_t)w->p, from, (size_t)len);
         else

@@ -214,10 +214,13 @@ static void divide_memory(struct stk_loader *ld)
                                       clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
     uint64_t taken = dense * ld->max_batches;
     divide_regions(ld, mean, ld->budget - clamp(taken, 0, ld->budget / 2));
-    uint64_t nslices = 0, packed = stk_loader_packed_bytes(ld, &nslices);
-    ld->cuts = ld->order.shuffle != STK_SHUFFLE_NONE && packed > ld->decoded_most;
+    struct packed packed;
+    stk_loader_packed(ld, &packed);
+    stk_loader_warn_extent(ld, &packed);
+    ld->cuts = ld->order.shuffle != STK_SHUFFLE_NONE && packed.nextents > FEW_EXTENTS &&
+               packed.bytes > ld->decoded_most;
     if (ld->cuts)
-        divide_for_cuts(ld, mean, nslices);
+        divide_for_cuts(ld, mean, packed.nslices);
     uint32_t items = 4 * ld->o.threads; /* so that the last part of a batch is done soon */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }

@@ -36,6 +36,7 @@
 #include <stdatomic.h>
 
 #define SAMPLE_PLAN_BYTES 160 /* about the memory for planning the read of a sample */
+#define FEW_EXTENTS       2   /* one by one, so few would take as much memory as all at once */
 
 struct stretch;
 struct batch;
@@ -351,9 +352,17 @@ void stk_loader_set_order(struct stk_loader *ld);
 /* The index's share of the memory in bytes: all it needs, but at most a quarter of the memory, or
  * half if the order uses the whole index. */
 uint64_t stk_loader_index_share(const struct stk_loader *ld);
-/* About the decoded bytes of the filtered extents that a window needs (block), or any stretch
- * (global). 0: samples do not share any. *nslices: of a sample. */
-uint64_t stk_loader_packed_bytes(const struct stk_loader *ld, uint64_t *nslices);
+/* About the filtered extents, shared by samples, that a window needs (block), or any stretch
+ * (global), or a sample. All 0: samples do not share any. */
+struct packed {
+    uint64_t bytes;    /* decoded */
+    uint64_t nextents; /* number of them */
+    uint64_t largest;  /* decoded bytes of the largest */
+    uint64_t nslices;  /* of a sample */
+};
+void stk_loader_packed(const struct stk_loader *ld, struct packed *p);
+/* Sets the warning if an extent does not fit into the memory. */
+void stk_loader_warn_extent(struct stk_loader *ld, const struct packed *p);
 /* Sets the warning if order o leaves classes together, or is unexpectedly expensive. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg, size_t nlegs,
