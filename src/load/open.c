@@ -184,12 +184,15 @@ static bool places_slices(const struct stk_loader *ld)
 /* The filtered extents of a window do not fit: every stretch decodes all of them, so stretches are
  * as large as possible. One is decoded while the batches of another are taken, which need the
  * memory of both. */
-static void divide_for_cuts(struct stk_loader *ld, uint64_t mean, uint64_t nslices)
+static void divide_for_cuts(struct stk_loader *ld, uint64_t mean, const struct packed *p)
 {
-    uint64_t buffers = ld->budget / 4, rest = ld->budget - buffers;
+    uint64_t buffers = clamp(p->takes, ld->budget / 4, UINT64_MAX);
+    /* A large extent must not leave so little that each batch decodes all of them. */
+    ld->budget = clamp(ld->budget, buffers + ld->budget / 4, UINT64_MAX);
+    uint64_t rest = ld->budget - buffers;
     uint64_t batch = (ld->batch_bytes + atomic_load(&ld->arena_bytes)) / ld->o.batch;
     uint64_t slices = places_slices(ld) ? 0 : mean, held = ld->views ? 3 : 2;
-    uint64_t plan = 2 * SAMPLE_PLAN_BYTES * clamp(nslices, 1, 1 << 20); /* tables double */
+    uint64_t plan = 2 * SAMPLE_PLAN_BYTES * clamp(p->nslices, 1, 1 << 20); /* tables double */
     uint64_t n = rest / (2 * batch + held * (slices + plan) + 1);
     n = clamp(n, 1, MOST_BATCHES * (uint64_t)ld->o.batch);
     ld->max_batches = (uint32_t)clamp(2 * n / ld->o.batch, 3, 4 * MOST_BATCHES);
@@ -197,8 +200,8 @@ static void divide_for_cuts(struct stk_loader *ld, uint64_t mean, uint64_t nslic
     ld->region_bytes = clamp(n * slices, 64 << 10, UINT64_MAX);
     ld->region_most = ld->region_bytes;
     ld->decoded_most = 0; /* all of it is for batches, and buffers of a fixed size */
-    ld->decoding.most = (size_t)(buffers / 2);
-    stk_sieve_init(ld, buffers / 2);
+    ld->decoding.most = (size_t)(ld->budget / 8);
+    stk_sieve_init(ld, ld->budget / 8);
 }
 
 /* Divides the budget between reads and batches. */
@@ -220,7 +223,7 @@ static void divide_memory(struct stk_loader *ld)
     ld->cuts = ld->order.shuffle != STK_SHUFFLE_NONE && packed.nextents > FEW_EXTENTS &&
                packed.bytes > ld->decoded_most;
     if (ld->cuts)
-        divide_for_cuts(ld, mean, packed.nslices);
+        divide_for_cuts(ld, mean, &packed);
     uint32_t items = 4 * ld->o.threads; /* so that the last part of a batch is done soon */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }

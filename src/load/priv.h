@@ -357,7 +357,8 @@ uint64_t stk_loader_index_share(const struct stk_loader *ld);
 struct packed {
     uint64_t bytes;    /* decoded */
     uint64_t nextents; /* number of them */
-    uint64_t largest;  /* decoded bytes of the largest */
+    uint64_t largest;  /* decoded bytes of the largest... */
+    uint64_t takes;    /* ...and bytes to read and to decode it */
     uint64_t nslices;  /* of a sample */
 };
 void stk_loader_packed(const struct stk_loader *ld, struct packed *p);
@@ -383,6 +384,8 @@ struct use *stk_use_find(const struct stretch *s, uint64_t extent);
 /* Estimated decoded size of an extent with `stored` bytes. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, uint64_t extent, uint8_t chain,
                            uint64_t stored);
+/* Bytes of buffers to decode an extent to `decoded` bytes. */
+size_t stk_stretch_takes(const struct stk_loader *ld, uint8_t chain, size_t decoded);
 /* Bytes it has or will have besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */

@@ -164,6 +164,11 @@ size_t stk_stretch_decoded(const struct stk_loader *ld, uint64_t extent, uint8_t
     return (size_t)((double)stored * ld->grows);
 }
 
+size_t stk_stretch_takes(const struct stk_loader *ld, uint8_t chain, size_t decoded)
+{
+    return chain_of(ld, chain)->nsteps > 1 ? 2 * decoded : decoded;
+}
+
 struct use *stk_use_find(const struct stretch *s, uint64_t extent)
 {
     size_t lo = 0, hi = s->nuses;
@@ -217,7 +222,7 @@ static int share_use(struct stretch *s, struct use *u, bool share, struct stk_er
             return stk_err_nomem(err, sizeof *x);
         const struct stk_want *w = stk_fetch_want(&s->fetch, u->want);
         x->about = stk_stretch_decoded(ld, u->extent, w->chain, w->len);
-        x->takes = x->about * (chain_of(ld, w->chain)->nsteps > 1 ? 2 : 1);
+        x->takes = stk_stretch_takes(ld, w->chain, x->about);
         x->cut = s->cuts;
         s->nown++;
     }

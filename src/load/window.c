@@ -107,7 +107,11 @@ static void packed_of_sample(const struct stk_loader *ld, uint64_t s, struct pac
             continue;
         uint64_t bytes = stk_stretch_decoded(ld, v[i].extent, (uint8_t)e.chain, e.length);
         p->bytes += bytes;
-        p->largest = bytes > p->largest ? bytes : p->largest;
+        if (bytes > p->largest) {
+            p->largest = bytes;
+            p->takes =
+                stk_stretch_takes(ld, (uint8_t)e.chain, bytes) + stk_io_room((size_t)e.length);
+        }
         p->nextents++;
     }
     stk_buf_release(&slices);
@@ -169,12 +173,12 @@ static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
 
 void stk_loader_warn_extent(struct stk_loader *ld, const struct packed *p)
 {
-    if (p->largest > ld->o.memory_bytes && !*ld->warning)
+    if (p->takes > ld->o.memory_bytes / 4 * 3 && !*ld->warning)
         snprintf(ld->warning, sizeof ld->warning,
-                 "a compressed chunk decodes to %llu MB, and is decoded whole: the loader exceeds "
+                 "a compressed chunk takes %llu MB to read and to decode: the loader may exceed "
                  "the memory budget of %llu MB. Give it more memory (--memory, memory=), or store "
                  "the data in smaller chunks with stoker pack",
-                 (unsigned long long)(p->largest / 1000000),
+                 (unsigned long long)(p->takes / 1000000),
                  (unsigned long long)(ld->o.memory_bytes / 1000000));
 }
 
