@@ -154,7 +154,7 @@ def test_the_budget_holds_for_chunks_that_do_not_fit(tmp_path, plain_binary, mak
     data = make(tmp_path, numpy, chunk)
     for order in "block", "global":
         hashes = set()
-        for limit, io in (24, "threads"), (40, "direct"), (40, "auto"), (24, "mmap"):
+        for limit, io in (24, "threads"), (40, "direct"), (24, "mmap"):
             out = tmp_path / "result.json"
             peak = peak_memory(plain_binary, "load", data, "--batch", 32, "--memory", f"{limit}M", "--io", io,
                                "--shuffle", order, "--threads", 2, "--steps", 6, "--consume", "hash", "--json", out)
