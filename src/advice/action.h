@@ -20,7 +20,9 @@ enum stk_action_kind {
     STK_ACT_SHOW_STRIPES,  /* Lustre: show where a file lies */
     STK_ACT_LIST_ONCE,     /* keep a directory's listing in a file */
     STK_ACT_WARM_UP,       /* read a file into the page cache before it is used */
+    STK_ACT_REWRITE,       /* in the same format, in pieces that suit the reader */
     STK_ACT_WRITE_ARCHIVE, /* many results in one file */
+    STK_ACT_SCRATCH,       /* temporary files: on the node's own disk or in memory */
     STK_ACT_LOCAL_SAVE,    /* checkpoints: to the node's disk, copied on in the background */
     /* who reads */
     STK_ACT_LOADER,      /* stoker's loader replaces the program's own */
@@ -51,6 +53,7 @@ enum stk_action_kind {
     STK_ACT_LARGER_WRITES,
     STK_ACT_BATCH_WRITES,
     STK_ACT_SORT_WRITES, /* in order, when the data is complete */
+    STK_ACT_KEEP_WRITER, /* open once, append often */
     STK_ACT_SYNC_ONCE,
     STK_ACT_SAVE_ASIDE,    /* in a thread, while the program goes on */
     STK_ACT_SQLITE_COMMIT, /* many rows per transaction */
@@ -70,12 +73,17 @@ struct stk_action {
     const struct stk_format_use *use;        /* how files of its format are used; NULL: any file */
     const char *format;                      /* pack: format of the result */
     struct {                                 /* the loader's settings */
-        const char *framework;               /* "torch", "tf", "c" */
-        const char *shuffle, *last, *decode; /* last: set for evaluation data */
+        const char *framework;               /* "torch", "tf", "numpy", "c" */
+        const char *shuffle, *last, *decode; /* last: set for data that is read in order, whole */
         uint64_t batch, threads;
+        bool labelled;    /* samples lie in one folder per class */
+        bool batch_known; /* it is the program's own */
+        bool size_known;  /* the image size in `decode` is the program's own */
     } loader;
-    const char *note; /* loaders: a comment above the lines; static. NULL: the default */
-    bool pinned;      /* prefetch: into pinned memory */
+    const char *note;           /* loaders: a comment above the lines; static. NULL: the default */
+    bool pinned;                /* prefetch: into pinned memory */
+    const char *const *pattern; /* stage: only files of these names, if the profile has no list */
+    size_t npatterns;
 };
 
 /* Names of a kind and of its parameters; NULL: the kind has no such parameter. */
@@ -88,8 +96,17 @@ const struct stk_action_info *stk_action_info(enum stk_action_kind kind);
 struct stk_action_scene {
     const char *scheduler; /* "slurm", …; "": none */
     uint32_t nodes;
-    bool python; /* the program is Python */
+    bool python;           /* the program is Python */
+    const char *framework; /* "torch", "tf", "numpy"; NULL: unknown, then "torch" */
+    const char *profile;   /* its path; NULL: none */
+    /* Whether the program has loaded a Python package; NULL: unknown. */
+    bool (*loaded)(const void *job, const char *package);
+    const void *job;
 };
+
+/* Whether anything can be pasted that carries out the action: a library that opens its files itself
+ * takes no buffer, and a package that the program does not use is no help. */
+bool stk_action_applies(const struct stk_action *a, const struct stk_action_scene *scene);
 
 /* Appends commands and code that carry out the actions, in order, one per line: a quoted path never
  * contains a newline. */

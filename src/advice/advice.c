@@ -33,6 +33,8 @@ static const struct rule rules[] = {
     {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
     {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
      stk_rule_in_memory_hdf5},
+    {"chunk-shape", "chunks of an array hold many samples, and are read anew for each",
+     stk_rule_chunk_shape},
     {"reread-small-file", "a small file is read many times: keep it in memory",
      stk_rule_reread_small_file},
     {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
@@ -95,21 +97,6 @@ static double seen_share(const struct advisor *ad)
     return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
 }
 
-/* A record of asynchronous transfers: the preload library saw them, or a library reported them. */
-static void count_blind(struct advisor *ad)
-{
-    const struct stk_profile *p = ad->p;
-    bool *seen = stk_arena_alloc(&ad->out->arena, p->nprocs + 1);
-    ad->nomem = ad->nomem || !seen;
-    for (size_t i = 0; seen && i < p->nprocs; i++)
-        seen[i] = p->proc[i].told_read_bytes > 0;
-    for (size_t i = 0; seen && i < p->nrecs; i++)
-        if (p->rec[i].api == STK_API_ASYNC && p->rec[i].proc < p->nprocs)
-            seen[p->rec[i].proc] = true;
-    for (size_t i = 0; seen && i < p->nprocs; i++)
-        ad->blind += !seen[i] && (p->proc[i].uring_rings || p->proc[i].kernel_aio_calls);
-}
-
 static double dropped_calls(const struct stk_profile *p)
 {
     double n = 0;
@@ -123,7 +110,7 @@ static bool saw_enough(const struct advisor *ad)
 {
     const uint64_t *c = ad->a->job.n.c;
     double calls = (double)(c[STK_C_READS] + c[STK_C_WRITES] + c[STK_C_OPENS] + c[STK_C_STATS]);
-    return seen_share(ad) >= 1 && !ad->blind &&
+    return seen_share(ad) >= 1 && !ad->a->blind &&
            dropped_calls(ad->p) <= (1 - stk_limits.seen) * calls;
 }
 
@@ -142,10 +129,10 @@ static const char *unseen_calls(struct advisor *ad)
 {
     double dropped = dropped_calls(ad->p);
     const char *text = "";
-    if (ad->blind)
+    if (ad->a->blind)
         text = stk_advice_text(
-            ad, "; transfers of io_uring or kernel AIO in %s process%s were not seen",
-            stk_advice_count(ad, ad->blind), ad->blind == 1 ? "" : "es");
+            ad, "; transfers of io_uring or kernel AIO in %s process%s were not seen (%.100s)",
+            stk_advice_count(ad, ad->a->blind), ad->a->blind == 1 ? "" : "es", ad->a->blind_name);
     if (dropped > 0 && !saw_enough(ad))
         text = stk_advice_text(ad, "%s; %s calls could not be recorded", text,
                                stk_advice_count(ad, dropped));
@@ -165,7 +152,7 @@ static const char *unseen(struct advisor *ad)
         text = stk_advice_text(ad,
                                "%s; reads through %s of mapped files are not included (%s page "
                                "fault%s went to storage)",
-                               text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
+                               text, stk_advice_size(ad, (double)ad->p->mapped_bytes),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
     return ad->p->stopped_early ? stk_advice_text(ad, "%s; recording ended early", text) : text;
 }
@@ -276,14 +263,13 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         .a = a, .p = a->p, .out = advice, .room = FINDINGS_MAX, .run_s = a->p->run_s};
     advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
     ad.nomem = !advice->finding;
-    if (!ad.nomem) {
+    stk_advice_scene(&ad);
+    if (!ad.nomem)
         stk_advice_costs(&ad);
-        count_blind(&ad);
-    }
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
         rules[i].fire(&ad);
-    for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)
-        stk_advice_lines(&ad, &advice->finding[i]);
+    if (!ad.nomem)
+        stk_advice_lines(&ad);
     if (!ad.nomem) {
         qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
         advice->verdict = make_verdict(&ad);

@@ -143,7 +143,10 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, uint32
         stk_advice_do(ad, f,
                       "Divide the data by samples or bytes, not by files. stoker's loader gives "
                       "every rank the same number of batches.");
-        stk_advice_act(ad, f, stk_advice_loader(NULL));
+        const char *dataset = stk_advice_dataset(ad);
+        struct stk_action divide = {.kind = STK_ACT_DIVIDE, .count = ad->ranks};
+        stk_advice_act(
+            ad, f, dataset && stk_advice_in_python(ad) ? stk_advice_loader(ad, dataset) : divide);
     } else {
         stk_advice_do(ad, f,
                       "The same work takes longer there: check that node (other jobs, network, "
@@ -168,9 +171,47 @@ static void ranks_as_lanes(const struct stk_profile *p, struct lanes *l)
         }
 }
 
-/* The workers of the process that has most of them. Workers of other processes share the slot after
- * them. */
-static void workers_as_lanes(const struct stk_profile *p, struct lanes *l)
+/* What a worker reads: a directory, and whether it is evaluation data. Validation workers have
+ * other work than training workers. */
+struct diet {
+    const char *dir; /* NULL: it reads nothing */
+    bool evaluated;
+    double votes, bytes;
+};
+
+static bool same_diet(const struct diet *a, const struct diet *b)
+{
+    return a->dir && b->dir && strcmp(a->dir, b->dir) == 0 && a->evaluated == b->evaluated;
+}
+
+/* The most of a worker's bytes decide (Boyer-Moore). */
+static void taste(struct diet *d, const struct stk_usage *u, bool evaluated, double bytes)
+{
+    struct diet this = {.dir = u->dir, .evaluated = evaluated, .votes = bytes, .bytes = d->bytes};
+    if (same_diet(d, &this))
+        d->votes += bytes;
+    else if (d->votes >= bytes)
+        d->votes -= bytes;
+    else
+        *d = this;
+    d->bytes += bytes;
+}
+
+static void diets_of(const struct advisor *ad, struct diet *diet)
+{
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        bool evaluated = stk_kind_evaluated(u->name);
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
+            const struct stk_prof_rec *rec = &ad->p->rec[r];
+            if (rec->proc < ad->p->nprocs && stk_api_moves(rec->api) && rec->n.c[STK_C_READ_BYTES])
+                taste(&diet[rec->proc], u, evaluated, (double)rec->n.c[STK_C_READ_BYTES]);
+        }
+    }
+}
+
+/* The process with the most workers; -1: none has any. */
+static int32_t busiest_parent(const struct stk_profile *p)
 {
     int32_t parent = -1;
     uint32_t most = 1;
@@ -179,13 +220,32 @@ static void workers_as_lanes(const struct stk_profile *p, struct lanes *l)
             most = p->proc[i].worker;
             parent = p->proc[i].parent;
         }
+    return parent;
+}
+
+/* The workers of one process that read the same data, most of all. Everything else shares the slot
+ * after them. */
+static void workers_as_lanes(struct advisor *ad, struct lanes *l)
+{
+    const struct stk_profile *p = ad->p;
+    struct diet *diet = calloc(p->nprocs + 1, sizeof *diet), *main = NULL;
+    int32_t parent = busiest_parent(p);
+    ad->nomem = ad->nomem || !diet;
+    if (!diet)
+        return;
+    diets_of(ad, diet);
     for (size_t i = 0; i < p->nprocs; i++)
-        if (parent >= 0 && p->proc[i].parent == parent && p->proc[i].worker) {
+        if (parent >= 0 && p->proc[i].parent == parent && p->proc[i].worker && diet[i].dir &&
+            (!main || diet[i].bytes > main->bytes))
+            main = &diet[i];
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (main && p->proc[i].parent == parent && p->proc[i].worker && same_diet(&diet[i], main)) {
             l->who[l->n] = p->proc[i].worker;
             l->unit[i] = l->n++;
         } else {
             l->unit[i] = (uint32_t)p->nprocs;
         }
+    free(diet);
 }
 
 static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, bool writes)
@@ -315,7 +375,7 @@ void stk_rule_imbalance(struct advisor *ad)
         ad->nomem = ad->nomem || !l.s || !l.bytes || !l.unit || !l.who;
         if (!ad->nomem && (workers || ad->ranks >= 2)) {
             if (workers)
-                workers_as_lanes(ad->p, &l);
+                workers_as_lanes(ad, &l);
             else
                 ranks_as_lanes(ad->p, &l);
             compare_lanes(ad, &l, workers, writes);

@@ -36,6 +36,13 @@ enum reach stk_advice_reach_of(const struct stk_usage *u)
 
 /* ---- seconds ---- */
 
+double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes)
+{
+    struct stk_work w = stk_work_read(st, bytes, (double)stk_limits.big_read);
+    w.lanes = stk_limits.loader_lanes * ad->ranks;
+    return stk_model_s(st, &w);
+}
+
 double stk_advice_wall(const struct advisor *ad, double io_s)
 {
     return io_s > 0 ? io_s * ad->wall_per_io : 0;

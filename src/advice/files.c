@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dataset/layout.h"
 #include "advice/priv.h"
 #include "analysis/parts.h"
 
@@ -16,8 +17,8 @@ static const char *evaluated_beside(struct advisor *ad, const struct stk_usage *
     const char *parent = stk_advice_parent(ad, u->name);
     for (size_t i = 0; i < ad->a->ndirs; i++) {
         const struct stk_usage *d = &ad->a->dir[i];
-        if (d != u && d->files_read && stk_kind_sample(d) && stk_kind_evaluated(d->name) &&
-            strcmp(stk_advice_parent(ad, d->name), parent) == 0)
+        if (d != u && d->files_read && strcmp(d->format, u->format) == 0 &&
+            stk_kind_evaluated(d->name) && strcmp(stk_advice_parent(ad, d->name), parent) == 0)
             return d->name;
     }
     return NULL;
@@ -25,45 +26,168 @@ static const char *evaluated_beside(struct advisor *ad, const struct stk_usage *
 
 /* Training data and evaluation data each get a loader. */
 static void evaluation_action(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u,
-                              struct stk_action torch)
+                              struct stk_action loader)
 {
-    torch.path = evaluated_beside(ad, u);
-    torch.loader.shuffle = "none";
-    torch.loader.last = "short";
-    torch.loader.decode = u->use->decode_val;
-    torch.note = "the validation set: every sample once, in order, nothing random";
-    stk_advice_act(ad, f, torch);
+    loader.path = evaluated_beside(ad, u);
+    loader.loader.shuffle = "none";
+    loader.loader.last = "short";
+    loader.loader.decode = stk_advice_decode(ad, u->use, true);
+    loader.note = "the validation set: every sample once, in order, nothing random";
+    stk_advice_act(ad, f, loader);
 }
 
-static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+/* Whether the files lie in folders of their own, one per class. */
+static bool has_classes(const struct advisor *ad, const struct stk_usage *u, const char *folder)
 {
-    struct stk_action pack = stk_advice_pack(ad, u->name);
-    struct stk_action torch = stk_advice_loader(pack.to), other;
-    bool evaluated = torch.loader.last;
-    torch.loader.decode = evaluated ? u->use->decode_val : u->use->decode;
+    size_t n = strlen(folder);
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *file = &ad->a->file[i];
+        if (strcmp(file->dir, u->name) == 0 && strncmp(file->name, folder, n) == 0 &&
+            file->n.c[STK_C_READ_BYTES])
+            return strchr(file->name + n + (file->name[n] == '/'), '/');
+    }
+    return false;
+}
+
+/* The cheapest change first: the loader reads the folder as it is. Then the program's own code on
+ * stoker's reads; then packing, which pays for tiny files and a busy metadata server. */
+static void folder_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u,
+                           const char *folder)
+{
+    struct stk_action loader = stk_advice_loader(ad, folder);
+    struct stk_action pack = stk_advice_pack(ad, folder);
+    bool ordered = loader.loader.last;
+    loader.loader.decode = stk_advice_decode(ad, u->use, ordered);
+    loader.loader.labelled = has_classes(ad, u, folder);
+    stk_advice_act(ad, f, loader);
+    if (stk_advice_in_python(ad) && !ordered)
+        evaluation_action(ad, f, u, loader);
+    stk_advice_map(ad, f, loader);
     /* A seed: files are listed by name, so classes would follow one another. */
-    pack.depth = evaluated ? 0 : 1;
+    pack.depth = ordered ? 0 : 1;
+    pack.instead = true;
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, torch);
-    if (!stk_advice_in_python(ad))
-        return;
-    if (!evaluated)
-        evaluation_action(ad, f, u, torch);
-    other = torch;
-    other.instead = true;
-    other.path = u->name;
-    other.note = "or without packing, straight from the folder";
-    stk_advice_act(ad, f, other);
-    other = torch;
-    other.instead = true;
-    other.loader.framework = "tf";
-    stk_advice_act(ad, f, other);
-    other = torch;
-    other.instead = true;
-    other.kind = STK_ACT_MAP_DATASET;
-    other.note =
-        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
-    stk_advice_act(ad, f, other);
+    loader.path = pack.to;
+    stk_advice_act(ad, f, loader);
+}
+
+struct child {        /* a folder in a folder */
+    const char *path; /* not terminated */
+    size_t len;
+    double files;
+};
+
+/* The folder directly below `folder` in which a file lies, unless it lies in `folder` itself. */
+static bool child_of(const struct stk_usage *file, const struct stk_usage *u, const char *folder,
+                     struct child *out)
+{
+    size_t n = strlen(folder);
+    if (!file->files_read || strcmp(file->dir, u->name) != 0 ||
+        strncmp(file->name, folder, n) != 0 || file->name[n] != '/')
+        return false;
+    const char *slash = strchr(file->name + n + 1, '/');
+    *out = (struct child){file->name, slash ? (size_t)(slash - file->name) : 0,
+                          (double)file->files_read};
+    return slash;
+}
+
+static bool same_child(const struct child *a, const struct child *b)
+{
+    return a->len == b->len && memcmp(a->path, b->path, a->len) == 0;
+}
+
+/* The child with most of the files, if there is one (Boyer-Moore), and how many it has. */
+static struct child fullest_child(const struct advisor *ad, const struct stk_usage *u,
+                                  const char *folder)
+{
+    struct child most = {0}, one;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        if (!child_of(&ad->a->file[i], u, folder, &one))
+            continue;
+        if (most.files > 0 && !same_child(&most, &one))
+            most.files -= one.files;
+        else if (most.files > 0)
+            most.files += one.files;
+        else
+            most = one;
+    }
+    most.files = 0;
+    for (size_t i = 0; most.path && i < ad->a->nfiles; i++)
+        if (child_of(&ad->a->file[i], u, folder, &one) && same_child(&most, &one))
+            most.files += one.files;
+    return most;
+}
+
+/* The deepest folder that holds all but a few of the files: the others are strays. */
+static const char *folder_of(struct advisor *ad, const struct stk_usage *u, double *files)
+{
+    const char *folder = u->name;
+    *files = (double)u->files_read;
+    for (;;) {
+        struct child c = fullest_child(ad, u, folder);
+        if (!c.path || c.files < stk_limits.nearly_all * (double)u->files_read)
+            return folder;
+        folder = stk_advice_text(ad, "%.*s", (int)c.len, c.path);
+        *files = c.files;
+    }
+}
+
+/* Which of images/ and labels/ a directory is, by its own name. */
+static enum stk_layout_side side_of(struct advisor *ad, const char *dir)
+{
+    size_t from, n;
+    const char *slash = strrchr(dir, '/');
+    const char *name = stk_advice_text(ad, "%s/", slash ? slash + 1 : dir);
+    return stk_layout_side(name, strlen(name), &from, &n);
+}
+
+/* The two side by side are one dataset, which the loader opens by its parent. */
+static bool has_other_side(struct advisor *ad, const char *folder)
+{
+    enum stk_layout_side side = side_of(ad, folder), other;
+    const char *parent = stk_advice_parent(ad, folder);
+    for (size_t i = 0; side != STK_SIDE_NONE && i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        if (!d->files_read || strcmp(stk_advice_parent(ad, d->name), parent) != 0)
+            continue;
+        other = side_of(ad, d->name);
+        if (other != STK_SIDE_NONE && other != side)
+            return true;
+    }
+    return false;
+}
+
+/* Files that stoker reads go to its loader; those of other libraries are merged by these. */
+static void small_files_actions(struct advisor *ad, struct stk_finding *f,
+                                const struct stk_usage *u, const char *folder)
+{
+    bool sample = stk_kind_sample(u) || stk_kind_packable(u);
+    if (!sample || !ad->trains)
+        stk_advice_do(ad, f, "%s",
+                      sample ? "Read several at once, or pack them once into a few large files: "
+                               "stoker's loader does the first, in the order of their names."
+                             : "Rewrite them once as a few large files of the same format.");
+    else
+        stk_advice_do(
+            ad, f,
+            "Let stoker's loader read the folder: it has many files open at once, and nothing "
+            "needs to be converted.%s Packing pays if the files are tiny or the metadata server is "
+            "busy: a few large files are read in requests of megabytes. Where folders are classes, "
+            "the labels are kept%s.",
+            stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader."
+                                     : "",
+            stk_kind_evaluated(folder)
+                ? ""
+                : "; --shuffle mixes them, so that readers do not meet one class after the other");
+    if (sample)
+        folder_actions(ad, f, u,
+                       has_other_side(ad, folder) ? stk_advice_parent(ad, folder) : folder);
+    else
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_REWRITE,
+                                           .path = folder,
+                                           .to = stk_advice_text(ad, "%s-merged", folder),
+                                           .use = u->use});
 }
 
 static void small_files_in(struct advisor *ad, const struct stk_usage *u)
@@ -73,23 +197,22 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
     if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
-        stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u))
+        stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u) || stk_kind_store(u))
         return;
     double old = u->read_s + u->meta_s;
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    struct stk_work now = stk_work_of(u),
-                    packed = stk_work_read(st, bytes, (double)stk_limits.big_read);
-    packed.lanes = stk_limits.loader_lanes;
-    double saved = stk_model_saved_s(st, old, &now, &packed);
-    double gain = stk_advice_wall(ad, saved);
+    double loaded = stk_advice_load_s(ad, st, bytes), gain = stk_advice_wall(ad, old) - loaded;
     enum reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
-                                             "%s small files in %s", stk_advice_files(ad, u),
-                                             stk_advice_show(ad, u->name));
-    const char *n = stk_advice_files(ad, u);
+    double files;
+    const char *folder = folder_of(ad, u, &files);
+    const char *n =
+        files < (double)u->files_read ? stk_advice_count(ad, files) : stk_advice_files(ad, u);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
+                         "%s small files in %s", n, stk_advice_show(ad, folder));
     stk_advice_say(ad, f, "%c%s files, %s on average, were opened %s times.", *n == 'a' ? 'A' : *n,
                    n + 1, stk_advice_size(ad, size), stk_advice_count(ad, (double)c[STK_C_OPENS]));
     stk_advice_say(ad, f,
@@ -101,21 +224,12 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "meta_s", u->meta_s, "s");
     stk_advice_number(ad, f, "read_s", u->read_s, "s");
-    stk_advice_path(ad, f, u->name);
-    stk_advice_do(
-        ad, f,
-        "Pack them once into a few large files that are read in requests of megabytes. Where "
-        "folders are classes, the labels are kept%s. Where the files are not tiny, or the storage "
-        "is local, stoker's loader is often as fast on the folder itself: try that first.%s",
-        stk_kind_evaluated(u->name)
-            ? ""
-            : "; --shuffle mixes them, so that readers do not meet one class after the other",
-        stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
-    pack_actions(ad, f, u);
+    stk_advice_path(ad, f, folder);
+    small_files_actions(ad, f, u, folder);
     stk_advice_gain(ad, f, gain,
-                    "%s in large requests, many at once, take %s instead of %s in calls, at %s.%s",
-                    stk_advice_size(ad, bytes), stk_advice_time(ad, old - saved),
-                    stk_advice_time(ad, old), stk_advice_pace(ad, st), stk_advice_calls(ad));
+                    "%s in large requests, many at once, take %s instead of %s of the run, at %s.",
+                    stk_advice_size(ad, bytes), stk_advice_time(ad, loaded),
+                    stk_advice_time(ad, stk_advice_wall(ad, old)), stk_advice_pace(ad, st));
 }
 
 void stk_rule_many_small_files(struct advisor *ad)
@@ -162,11 +276,14 @@ void stk_rule_too_many_files(struct advisor *ad)
         const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
         const char *dir = first ? stk_advice_parent(ad, first->name) : ".";
         stk_advice_path(ad, f, dir);
-        stk_advice_do(ad, f,
-                      "Put more samples in each file: shards of 256 MiB, but no fewer shards than "
-                      "ranks, or shuffling by file mixes too little.");
+        stk_advice_do(
+            ad, f,
+            "Put more samples in each file: shards of 256 MiB, but no fewer shards than "
+            "ranks. Fewer files reduce how well a shuffle by files mixes: --shuffle mixes "
+            "the samples while packing; leave it out if their order matters.");
         struct stk_action pack = stk_advice_pack(ad, dir);
         pack.format = u->name;
+        pack.depth = stk_kind_evaluated(dir) || !ad->trains ? 0 : 1;
         pack.count = stk_whole(target);
         stk_advice_act(ad, f, pack);
         stk_advice_gain(ad, f, gain,
@@ -207,7 +324,11 @@ static bool few_targets(struct advisor *ad)
     stk_advice_number(ad, f, "stripe_count", 1, "count");
     stk_advice_number(ad, f, "ranks", u->ranks, "count");
     stk_advice_path(ad, f, u->name);
-    stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
+    stk_advice_do(ad, f,
+                  "Spread the file over several targets, or cut it into shards. -c %llu: %u ranks "
+                  "read at once, and a few targets serve many ranks; more stripes than that cost "
+                  "more at each open.",
+                  (unsigned long long)stk_limits.spread, u->ranks);
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_STRIPE_FILE, .count = stk_limits.spread});
     stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
@@ -264,6 +385,16 @@ static double fitting_stripe(double request)
     return s;
 }
 
+static const char *why_stripe(struct advisor *ad, double stripe, double request)
+{
+    double parts = ceil(request / stripe);
+    if (stripe <= LEAST_STRIPE && parts < stk_limits.stripe_parts)
+        return "Lustre has no smaller stripes";
+    if (parts > stk_limits.stripe_parts)
+        return "larger parts than 4 MiB gain nothing";
+    return stk_advice_text(ad, "%.0f targets then serve it together, each with one part", parts);
+}
+
 static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double wait)
 {
     const struct stk_prof_file *p = u->file;
@@ -287,10 +418,12 @@ static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double
     stk_advice_number(ad, f, "mean_read_bytes", request, "bytes");
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
-                  "Let a request span several targets: a stripe of about a quarter of the "
-                  "request. New files inherit the directory's stripes; existing files must be "
-                  "migrated. Try it on a copy: on a busy system fewer, larger requests (1 to 4 "
-                  "MiB) help more.");
+                  "Let a request span several targets. `lfs setstripe -S %.0fK -c %.0f` sets a "
+                  "stripe of %s because a request has %s: %s. New files inherit the directory's "
+                  "stripes; `lfs migrate` rewrites an existing file. Try it on a copy: on a busy "
+                  "system fewer, larger requests (1 to 4 MiB) help more.",
+                  fit / 1024, stk_limits.stripe_parts, stk_advice_size(ad, fit),
+                  stk_advice_size(ad, request), why_stripe(ad, fit, request));
     uint64_t targets = stk_whole(stk_limits.stripe_parts);
     struct stk_action show = {.kind = STK_ACT_SHOW_STRIPES, .path = u->name};
     struct stk_action new = {

@@ -104,7 +104,9 @@ void stk_rule_read_parallelism(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
-    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first) : first->name);
+    stk_advice_path(ad, f,
+                    stk_kind_whole(first) || stk_kind_store(first) ? stk_advice_tree(ad, first)
+                                                                   : first->name);
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "
@@ -155,11 +157,13 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
     stk_advice_do(ad, f, "Decode with as many workers or threads as a rank has cores.");
     struct stk_action workers = {.kind = STK_ACT_DECODERS, .count = stk_whole(more + 0.5)};
-    struct stk_action loader = stk_advice_loader(NULL);
+    const char *dataset = stk_advice_dataset(ad);
+    struct stk_action loader = stk_advice_loader(ad, dataset);
     loader.loader.threads = workers.count;
     loader.instead = true;
     stk_advice_act(ad, f, workers);
-    stk_advice_act(ad, f, loader);
+    if (dataset)
+        stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain, "%s", why);
 }
 
@@ -281,8 +285,10 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     stk_advice_do(ad, f,
                   "A stream reads 4 KiB at a time from the file system: give it a buffer of "
                   "megabytes before the first call, or read large pieces with read().");
-    stk_advice_act_all(
-        ad, f, (struct stk_action){.kind = STK_ACT_STREAM_BUFFER, .bytes = stk_limits.big_read});
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_STREAM_BUFFER,
+                                           .bytes = stk_limits.big_read,
+                                           .use = t.first->use});
     stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
                     stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, t.s));
@@ -299,7 +305,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         double gain = stk_advice_wall(ad, seeks_s);
         if (c[STK_C_SEEKS] < stk_limits.least_calls ||
             (double)c[STK_C_SEEKS] < stk_limits.seeks_per_read * (double)c[STK_C_READS] ||
-            !stk_advice_matters(ad, gain))
+            !stk_advice_matters(ad, gain) || stk_kind_library(u))
             continue;
         struct stk_finding *f =
             stk_advice_begin(ad, "seek-heavy", stk_advice_severity(ad, gain),

@@ -67,11 +67,14 @@ const struct advice_limits stk_limits = {
     .seeks_per_read = 1.5, /* one seek per read is a pread in two calls: half as many again */
     .sync_part = 0.3,      /* open, sync, close: a third of the calls means one sync per file */
     .most = 0.5,           /* "most of it" */
+    .nearly_all = 0.98,    /* of the files in a folder: the others are a README, a header, a list */
     /* A sixteenth of the ranks: at most one of a node's 16. A rank takes part in I/O if it spends a
      * tenth of the longest time there; a hundredth of the bytes is a configuration. */
     .few_ranks = 1.0 / 16,
     .busy_rank = 0.1,
     .alone = 0.01,
+    .chunk_waste = 2, /* compressed chunks hold less than what is unpacked from them: twice as much
+                         was read for nothing */
     /* Workers that are busy 90 % of their life wait for nobody; a loader at half is ahead. Decoding
      * counts from 80 %: workers start and end with the run. */
     .busy = 0.9,
@@ -129,12 +132,13 @@ const struct advice_limits stk_limits = {
     .least_to_carry = 256u << 10,
     .target_bytes = 1u << 30,
     .shared_out = 64u << 20,
-    .seen = 0.9,        /* of the kernel's bytes: the rest belongs to libraries */
-    .far_from_mean = 2, /* times the mean: beyond that, the mean says nothing about the longest
-                           rank */
-    .kept_again = 2,    /* each byte twice: one copy in memory then halves the reading */
-    .piece = 0.25,      /* of a tiny file: larger requests are not pieces */
-    .many_fail = 0.1,   /* of the calls: failures are then worth a sentence */
+    .seen = 0.9,         /* of the kernel's bytes: the rest belongs to libraries */
+    .far_from_mean = 2,  /* times the mean: beyond that, the mean says nothing about the longest
+                            rank */
+    .kept_again = 2,     /* each byte twice: one copy in memory then halves the reading */
+    .piece = 0.25,       /* of a tiny file: larger requests are not pieces */
+    .stats_per_open = 3, /* open() of Python asks once for the file's size, libraries once more */
+    .many_fail = 0.1,    /* of the calls: failures are then worth a sentence */
     /* Lustre: a stripe of twice the request keeps the request on one target; more than 16 parts of
      * a request are small parts; four targets share a request; four ranks wait for one target. */
     .stripe_over = 2,

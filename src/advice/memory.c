@@ -15,8 +15,15 @@ struct working_set {
     double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
     double files; /* in the part of one node */
     const struct stk_usage *first;
-    size_t nfiles;
+    size_t nfiles, groups;
 };
+
+/* Whether staging would serve this file. */
+static bool is_staged(const struct stk_usage *u)
+{
+    return u->n.c[STK_C_READ_BYTES] && !stk_kind_model(u) && !u->n.c[STK_C_WRITE_BYTES] &&
+           !stk_kind_table(u) && stk_advice_reach_of(u) == REACH_SHARED;
+}
 
 /* What was read from shared storage, and how much of it one node needs. */
 static struct working_set sum_shared(const struct advisor *ad)
@@ -24,11 +31,11 @@ static struct working_set sum_shared(const struct advisor *ad)
     struct working_set w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || u->n.c[STK_C_WRITE_BYTES] ||
-            stk_kind_table(u) || stk_advice_reach_of(u) != REACH_SHARED)
+        if (!is_staged(u))
             continue;
         w.first = w.first ? w.first : u;
         w.nfiles++;
+        w.groups += u->file->group;
         w.distinct += (double)u->distinct_bytes;
         w.size += fmax((double)u->distinct_bytes, (double)u->size_bytes);
         w.of_ranks += (double)u->rank_distinct_bytes;
@@ -71,12 +78,107 @@ static bool is_shard(const char *path)
     return of && of > path && isdigit((unsigned char)of[-1]) && isdigit((unsigned char)of[4]);
 }
 
-/* What to copy: one file, or the tree it lies in. */
-static const char *stage_source(struct advisor *ad, const struct working_set *w)
+/* The length of the directories that two paths have in common. */
+static size_t common_dir(const char *a, const char *b, size_t n)
 {
-    if (w->nfiles == 1 && !w->first->file->group && !is_shard(w->first->name))
-        return w->first->name;
-    return stk_advice_tree(ad, w->first);
+    size_t i = 0, dir = 0;
+    for (; i < n && a[i] == b[i] && b[i]; i++)
+        if (b[i] == '/')
+            dir = i;
+    return i == n && b[i] == '/' ? n : dir;
+}
+
+/* The directory that contains all staged files; that of the first if they have none in common. */
+static const char *stage_tree(struct advisor *ad, const struct working_set *w)
+{
+    const char *first = stk_advice_tree(ad, w->first);
+    size_t n = strlen(first), depth = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_staged(&ad->a->file[i]))
+            n = common_dir(first, ad->a->file[i].name, n);
+    for (size_t i = 0; i < n; i++)
+        depth += first[i] == '/' && i + 1 < n;
+    return depth >= 2 ? stk_advice_text(ad, "%.*s", (int)n, first) : first;
+}
+
+#define STAGE_FILES    10 /* named in the command; more are listed in a file */
+#define STAGE_PATTERNS 8
+
+/* "*.jpg": what the files of a group, and those like it, are called. */
+static const char *pattern_of(struct advisor *ad, const struct stk_usage *u)
+{
+    const char *base = strrchr(u->name, '/'), *dot;
+    base = base ? base + 1 : u->name;
+    if (u->file->group)
+        return base;
+    dot = strrchr(base, '.');
+    return dot ? stk_advice_text(ad, "*%s", dot) : base;
+}
+
+/* The profile has no list of files that are folded into groups: their endings say which. */
+static void stage_patterns(struct advisor *ad, const char *tree, struct stk_action *a)
+{
+    const char **p = stk_arena_alloc(&ad->out->arena, STAGE_PATTERNS * sizeof *p);
+    size_t n = 0, len = strlen(tree);
+    ad->nomem = ad->nomem || !p;
+    for (size_t i = 0; p && i < ad->a->nfiles && n < STAGE_PATTERNS; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_staged(u) || strncmp(u->name, tree, len) != 0)
+            continue;
+        const char *pattern = pattern_of(ad, u);
+        size_t k = 0;
+        while (k < n && strcmp(p[k], pattern) != 0)
+            k++;
+        if (k == n)
+            p[n++] = pattern;
+    }
+    a->pattern = p;
+    a->npatterns = n;
+}
+
+/* A few files by name, if they lie in one directory. */
+static bool stage_named(struct advisor *ad, const struct working_set *w, struct stk_finding *f)
+{
+    const char *dir = stk_advice_parent(ad, w->first->name);
+    if (w->groups || w->nfiles > STAGE_FILES || is_shard(w->first->name))
+        return false;
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_staged(&ad->a->file[i]) &&
+            strcmp(stk_advice_parent(ad, ad->a->file[i].name), dir) != 0)
+            return false;
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_staged(&ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    return true;
+}
+
+/* Copies what was read, and nothing else that lies beside it. */
+static void stage_action(struct advisor *ad, const struct working_set *w, const char *place,
+                         struct stk_finding *f)
+{
+    struct stk_action a = {
+        .kind = STK_ACT_STAGE, .to = place, .count = ad->nodes, .bytes = stk_whole(w->node_bytes)};
+    if (stage_named(ad, w, f)) {
+        a.is_file = true;
+        stk_advice_act_all(ad, f, a);
+        return;
+    }
+    a.path = stage_tree(ad, w);
+    stk_advice_path(ad, f, a.path);
+    if (w->groups)
+        stage_patterns(ad, a.path, &a);
+    stk_advice_act(ad, f, a);
+}
+
+/* random-reads came first and did not know whether there would be this finding. */
+static void mention_staging(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->out->nfindings; i++) {
+        struct stk_finding *f = &ad->out->finding[i];
+        if (strcmp(f->id, "random-reads") == 0)
+            stk_advice_do(ad, f, "%s Finding stage-to-node has the lines for copying it.",
+                          f->what_to_do);
+    }
 }
 
 static void stage_finding(struct advisor *ad, const struct working_set *w, const char *place,
@@ -86,7 +188,6 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         ad, "stage-to-node", stk_advice_severity(ad, gain),
         "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
         w->read_bytes > stk_limits.reread * w->distinct ? "again and again" : "in random order");
-    const char *source = stage_source(ad, w);
     double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
     stk_advice_say(ad, f, "%s were read, of which %s are distinct: each byte %.1f times.",
                    stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
@@ -105,19 +206,13 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
     stk_advice_number(ad, f, "node_bytes", w->node_bytes, "bytes");
     stk_advice_number(ad, f, "random", w->reads > 0 ? w->random / w->reads : 0, "ratio");
     stk_advice_number(ad, f, "read_s", w->read_s, "s");
-    stk_advice_path(ad, f, source);
-    stk_advice_do(ad, f, "Copy the data to each node once and read it there.%s%s",
+    stk_advice_do(ad, f, "Copy what is read to each node once and read it there.%s%s",
                   memory ? " Files in /dev/shm count against the job's memory." : "",
                   stk_advice_said(ad, "many-small-files", NULL)
                       ? " Pack the small files first: copying them one by one is slow."
                       : "");
-    stk_advice_act(ad, f,
-                   (struct stk_action){.kind = STK_ACT_STAGE,
-                                       .path = source,
-                                       .is_file = source == w->first->name,
-                                       .to = place,
-                                       .count = ad->nodes,
-                                       .bytes = stk_whole(w->node_bytes)});
+    stage_action(ad, w, place, f);
+    mention_staging(ad);
     stk_advice_gain(ad, f, gain,
                     "Copying %s%s takes %s at %s, reading it there %s; the reads now cost %s of "
                     "the run.%s",
@@ -169,10 +264,13 @@ void stk_rule_stage_to_node(struct advisor *ad)
 
 /* Ranks that take turns (another part of the data in each epoch) eventually read everything too.
  * Unless there were many passes, they would have covered less than all of it. */
-static bool surely_same(const struct stk_usage *u, uint32_t ranks)
+static bool surely_same(const struct advisor *ad, const struct stk_usage *u, uint32_t ranks)
 {
     double n = ranks, part = u->rank_overlap / n;
     double passes = (double)u->n.c[STK_C_READ_BYTES] / fmax(1, (double)u->distinct_bytes);
+    /* In one epoch, ranks that read the same bytes read them as often as there are ranks. */
+    if (ad->a->nepochs > 1 && passes / (double)ad->a->nepochs < stk_limits.overlap * n)
+        return false;
     double by_turns = 1 - pow(1 - 1 / n, passes); /* one pass of all ranks is the data once */
     return part >= stk_limits.overlap &&
            (part - by_turns > stk_limits.turns || u->seq >= stk_limits.consecutive);
@@ -181,7 +279,7 @@ static bool surely_same(const struct stk_usage *u, uint32_t ranks)
 static void same_data_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
     bool python = stk_advice_in_python(ad);
-    struct stk_action loader = stk_advice_loader(u->name);
+    struct stk_action loader = stk_advice_loader(ad, u->name);
     loader.count = u->ranks;
     loader.instead = true;
     stk_advice_act_all(ad, f,
@@ -200,7 +298,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         if (u->ranks < 2 || ad->ranks < 2 || u->ranks < stk_limits.most * ad->ranks ||
             u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u) ||
-            !surely_same(u, u->ranks))
+            !surely_same(ad, u, u->ranks))
             continue;
         worst = worst ? worst : u;
         saved += u->read_s * (1 - 1 / u->rank_overlap);

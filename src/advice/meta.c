@@ -128,25 +128,48 @@ struct asked {               /* time of calls that move no data */
     double said_s;           /* explained by other findings, or not caused by a dataset */
     double few_s, few_calls; /* of individual files that are asked for repeatedly */
     double few_procs;        /* processes that ask, added up over these files */
+    double opens, writers, stats;
+    const struct stk_usage *worst;
     size_t few;
 };
+
+/* The directory under which a path is counted: the deepest one above it. */
+static const struct stk_usage *dir_above(const struct advisor *ad, const char *path)
+{
+    const struct stk_usage *best = NULL;
+    for (size_t i = 0; i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        size_t n = strlen(d->name);
+        if (strncmp(path, d->name, n) == 0 && (!path[n] || path[n] == '/') &&
+            (!best || n > strlen(best->name)))
+            best = d;
+    }
+    return best;
+}
 
 static struct asked sum_asked(const struct advisor *ad)
 {
     struct asked m = {0};
-    for (size_t i = 0; i < ad->a->ndirs; i++)
-        if (stk_advice_said(ad, "many-small-files", ad->a->dir[i].name))
-            m.said_s += ad->a->dir[i].meta_s;
+    for (size_t i = 0; i < ad->out->nfindings; i++) {
+        const struct stk_finding *f = &ad->out->finding[i];
+        bool small = strcmp(f->id, "many-small-files") == 0 && f->npaths;
+        const struct stk_usage *dir = small ? dir_above(ad, f->path[0]) : NULL;
+        m.said_s += dir ? dir->meta_s : 0;
+    }
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
         if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
-            stk_kind_blocks(u) || (u->use->how & STK_USE_SYSTEM)) {
+            stk_kind_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
             m.few_calls += calls;
             m.few_procs += fmax(1, u->procs);
+            m.opens += (double)u->n.c[STK_C_OPENS];
+            m.writers += (double)u->n.c[STK_C_WRITE_OPENS];
+            m.stats += (double)(u->n.c[STK_C_STATS] + u->n.c[STK_C_ERRORS]);
+            m.worst = m.worst ? m.worst : u;
             m.few++;
         }
     }
@@ -167,6 +190,47 @@ static bool writes_many(const struct stk_usage *j)
     return j->files_written >= stk_limits.least_files && j->files_written > j->files_read;
 }
 
+/* Names come and go more often than files are opened or looked at. */
+static bool churns(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    return c[STK_C_REMOVES] + c[STK_C_RENAMES] >
+           c[STK_C_OPENS] + c[STK_C_STATS] + c[STK_C_DIR_READS] + c[STK_C_ERRORS];
+}
+
+/* A disk of the node's own, or memory. */
+static const char *local_dir(const struct stk_profile *p)
+{
+    for (size_t i = 0; i < p->nhosts; i++)
+        if (*p->host[i].local_dir)
+            return p->host[i].local_dir;
+    return "/dev/shm";
+}
+
+/* A few files that are asked for again and again. */
+static const char *few_actions(struct advisor *ad, struct stk_finding *f, const struct asked *m)
+{
+    const char *which = m->few == 1 ? "One file is" : stk_advice_text(ad, "%zu files are", m->few);
+    struct stk_action a = {.kind = STK_ACT_KEEP_STAT};
+    bool opened = m->opens > 0 && m->opens * stk_limits.stats_per_open >= m->stats;
+    if (opened && m->writers > stk_limits.most * m->opens) {
+        a.kind = STK_ACT_KEEP_WRITER;
+        a.bytes = stk_limits.unit_read;
+        stk_advice_do(ad, f, "%s opened for writing %s times: open once, and append.", which,
+                      stk_advice_count(ad, m->writers));
+    } else if (opened) {
+        a.kind = STK_ACT_KEEP_OPEN;
+        a.use = m->worst->use;
+        stk_advice_do(ad, f, "%s opened %s times: open once and keep it open.", which,
+                      stk_advice_count(ad, m->opens));
+    } else {
+        stk_advice_do(ad, f, "%s asked for %s times: ask once and remember the answer.", which,
+                      stk_advice_count(ad, m->few_calls));
+    }
+    stk_advice_act_all(ad, f, a);
+    return "the answers are kept";
+}
+
 static const char *asked_actions(struct advisor *ad, struct stk_finding *f, const struct asked *m,
                                  bool few)
 {
@@ -180,14 +244,16 @@ static const char *asked_actions(struct advisor *ad, struct stk_finding *f, cons
         stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_READ, .path = database});
         return "the answers are kept";
     }
-    if (few) {
+    if (few)
+        return few_actions(ad, f, m);
+    if (churns(j)) {
         stk_advice_do(ad, f,
-                      "%s asked for %s times: ask once and remember the answer, or open once and "
-                      "keep it open.",
-                      m->few == 1 ? "One file is" : stk_advice_text(ad, "%zu files are", m->few),
-                      stk_advice_count(ad, m->few_calls));
-        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_KEEP_STAT});
-        return "the answers are kept";
+                      "Files and folders are created, changed and removed, not read: do that in a "
+                      "folder on the node's own disk or in memory, and move the result, as one "
+                      "archive if it has many files.");
+        stk_advice_act_all(ad, f,
+                           (struct stk_action){.kind = STK_ACT_SCRATCH, .to = local_dir(ad->p)});
+        return "the calls no longer go to shared storage";
     }
     if (writes_many(j)) {
         stk_advice_do(ad, f,
@@ -246,9 +312,13 @@ void stk_rule_metadata_load(struct advisor *ad)
                                              stk_advice_percent(ad, stk_advice_share(ad, wall)));
     bool fails = (double)c[STK_C_ERRORS] > stk_limits.many_fail * meta_calls(j);
     stk_advice_say(
-        ad, f, "%s opens, %s stats, %s calls to list directories%s: %s in all.",
+        ad, f, "%s opens, %s stats, %s calls to list directories%s%s: %s in all.",
         stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
         stk_advice_count(ad, (double)c[STK_C_DIR_READS]),
+        churns(j)
+            ? stk_advice_text(ad, ", %s removes and renames",
+                              stk_advice_count(ad, (double)(c[STK_C_REMOVES] + c[STK_C_RENAMES])))
+            : "",
         fails ? stk_advice_text(ad, ", %s calls that failed (mostly on files that do not exist)",
                                 stk_advice_count(ad, (double)c[STK_C_ERRORS]))
               : "",

@@ -114,7 +114,7 @@ struct sums { /* over the files of one file system */
     double long_bytes, long_s;
     double ahead_bytes, ahead_s, ahead_requests; /* in order: the kernel reads ahead */
     double oo, oa, aa, om, am; /* normal equations of opens and asks against seconds */
-    double meta_calls, meta_s;
+    double opens, asks, meta_s;
 };
 
 static bool is_on(const struct stk_usage *u, const char *fs)
@@ -154,17 +154,18 @@ static void add_meta(struct sums *s, const struct stk_usage *u)
     s->aa += w.asks * w.asks / calls;
     s->om += w.opens * u->meta_s / calls;
     s->am += w.asks * u->meta_s / calls;
-    s->meta_calls += calls;
+    s->opens += w.opens;
+    s->asks += w.asks;
     s->meta_s += u->meta_s;
 }
 
-/* Opens and stats cost the same unless files with different shares of them show otherwise. */
+/* Opens and stats cost the same unless many files with different shares of them show otherwise. */
 static void fit_meta(struct stk_storage *st, const struct sums *s)
 {
     double det = s->oo * s->aa - s->oa * s->oa;
-    double mean = s->meta_calls > 0 ? s->meta_s / s->meta_calls : st->latency_s;
+    double calls = s->opens + s->asks, mean = calls > 0 ? s->meta_s / calls : st->latency_s;
     st->open_s = st->ask_s = mean;
-    if (!(det > 0.01 * s->oo * s->aa))
+    if (fmin(s->opens, s->asks) < MEASURED_READS || !(det > 0.01 * s->oo * s->aa))
         return;
     double open = (s->om * s->aa - s->am * s->oa) / det;
     double ask = (s->am * s->oo - s->om * s->oa) / det;

@@ -20,8 +20,8 @@ struct advice_limits {
     uint64_t least_calls, least_meta, least_syncs, least_stdio_per_open, whole_reads;
     double shards_per_rank, plenty_of_shards;
     double consecutive, random, reread, overlap, turns, imbalance, straggler;
-    double read_ahead, seeks_per_read, sync_part, most;
-    double few_ranks, busy_rank, alone;
+    double read_ahead, seeks_per_read, sync_part, most, nearly_all;
+    double few_ranks, busy_rank, alone, chunk_waste;
     double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
     double least_readers, most_readers;
     double meta_share;
@@ -36,6 +36,7 @@ struct advice_limits {
     double slow_read_s, slow_for_size, slow_reads;
     uint64_t least_faults, least_idle;
     uint64_t little, least_to_carry, target_bytes, shared_out;
+    double stats_per_open;
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
@@ -66,9 +67,11 @@ struct advisor {
     double readers_per_rank;
     double cores_used;    /* CPU time / run time, -1: unknown */
     uint64_t node_memory; /* of the smallest node; 0: unknown */
-    uint32_t blind;       /* processes with io_uring or kernel AIO of which no transfer was seen */
     struct stk_storage storage[STORAGES];
-    size_t nstorages; /* at least 1 */
+    size_t nstorages;              /* at least 1 */
+    struct stk_action_scene scene; /* what the lines are written for */
+    bool trains;                   /* the program trains, as far as known */
+    uint64_t batch, image;         /* as the command gives them; 0: unknown */
 };
 
 struct rule {
@@ -86,6 +89,8 @@ enum reach stk_advice_reach_of(const struct stk_usage *u);
 bool stk_advice_stripes(const struct stk_usage *u);
 /* The storage its files lie on. */
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
+/* Seconds of the run until the loaders of all ranks have read these bytes, in large requests. */
+double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes);
 /* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
@@ -106,10 +111,21 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
 /* The same for all files the finding names. */
 void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
 /* The loader that reads this path; the caller adjusts it. */
-struct stk_action stk_advice_loader(const char *path);
+struct stk_action stk_advice_loader(struct advisor *ad, const char *path);
+/* The loader as an action, and, where a DataLoader is, stoker's reads under that. */
+void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
+void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
+/* What the program reads most of, as the loader would open it; NULL: stoker does not read it. */
+const char *stk_advice_dataset(struct advisor *ad);
+/* How the loader decodes files of this kind, in the program's image size; NULL: not at all. */
+const char *stk_advice_decode(struct advisor *ad, const struct stk_format_use *use, bool evaluated);
+/* For files that a library opens: kept in memory if they fit, or larger requests. */
+struct stk_action stk_advice_library(const struct advisor *ad, const struct stk_usage *u,
+                                     double size);
 /* Packing into records, beside the source. */
 struct stk_action stk_advice_pack(struct advisor *ad, const char *path);
-void stk_advice_lines(struct advisor *ad, struct stk_finding *f); /* from its actions */
+/* Drops findings of which nothing applies, and makes lines of the actions of the others. */
+void stk_advice_lines(struct advisor *ad);
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
                      ...) STK_PRINTF(4, 5);
 void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
@@ -144,6 +160,16 @@ bool stk_advice_syncs(const struct stk_usage *u);
  * database that `path` is, or is the journal of; NULL: neither. */
 const char *stk_advice_sqlite(struct advisor *ad, const char *path);
 
+/* ---- advice/scene.c: who runs what ---- */
+/* What program the lines are for: its framework, its command's batch and image size. */
+void stk_advice_scene(struct advisor *ad);
+/* Whether stoker itself reads this path for the program (NULL: any of its data). */
+bool stk_advice_ours(const struct advisor *ad, const char *path);
+/* Whether the finding would tell a program that uses stoker to use it, or to change reads that it
+ * does not make itself. */
+bool stk_advice_circular(const struct advisor *ad, const struct stk_finding *f,
+                         const struct stk_action *a);
+
 /* ---- advice/kind.c: how a file is read, by its format and by what was seen ---- */
 static inline bool stk_kind_stream(const struct stk_usage *u)
 {
@@ -160,6 +186,14 @@ static inline bool stk_kind_sample(const struct stk_usage *u)
 static inline bool stk_kind_model(const struct stk_usage *u)
 {
     return u->use->how & STK_USE_MODEL;
+}
+static inline bool stk_kind_library(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_LIBRARY;
+}
+static inline bool stk_kind_store(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_STORE;
 }
 bool stk_kind_packable(const struct stk_usage *u); /* stoker reads it */
 /* Files that are opened, read as a whole in a few requests, and closed. */
@@ -207,6 +241,7 @@ void stk_rule_stats_file_reread(struct advisor *ad);
 void stk_rule_stage_to_node(struct advisor *ad);
 void stk_rule_same_data_every_rank(struct advisor *ad);
 void stk_rule_in_memory_hdf5(struct advisor *ad);
+void stk_rule_chunk_shape(struct advisor *ad);
 void stk_rule_checkpoint_local(struct advisor *ad);
 void stk_rule_small_writes(struct advisor *ad);
 void stk_rule_fsync_heavy(struct advisor *ad);

@@ -116,7 +116,12 @@ static bool is_small(const struct advisor *ad, const struct stk_usage *u)
 static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t)
 {
     struct stk_action a = {.use = t->first->use};
-    if (a.use->batch_read) {
+    if (stk_kind_library(t->first) && !a.use->batch_read) {
+        a = stk_advice_library(ad, t->first, t->size);
+        stk_advice_do(ad, f,
+                      "The library that reads it chooses the requests: let it read more at a time, "
+                      "or keep the data in memory.");
+    } else if (a.use->batch_read) {
         a.kind = STK_ACT_BATCH_READS;
         stk_advice_do(ad, f,
                       "Read a whole batch with one slice instead of sample by sample, or pack the "
@@ -147,7 +152,8 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
         stk_advice_act_all(ad, f, a);
     }
     struct stk_action pack = stk_advice_pack(ad, t->first->name);
-    pack.instead = true;
+    pack.instead = f->nactions;
+    pack.depth = stk_kind_evaluated(t->first->name) || !ad->trains ? 0 : 1;
     if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
         stk_advice_act(ad, f, pack);
 }
@@ -236,38 +242,38 @@ void stk_rule_small_reads(struct advisor *ad)
 static void random_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t,
                            enum reach reach)
 {
-    struct stk_action loader = stk_advice_loader(t->first->name);
-    if (!loader.loader.last)
-        loader.loader.shuffle = "block";
-    if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
+    struct stk_action loader = stk_advice_loader(ad, t->first->name);
+    bool near = reach == REACH_LOCAL || reach == REACH_MEMORY;
+    loader.loader.shuffle = stk_kind_evaluated(t->first->name) ? "none" : "block";
+    if (!stk_kind_packable(t->first) && stk_kind_library(t->first))
+        stk_advice_do(ad, f,
+                      "The library that reads it chooses the requests: let it read more at a time, "
+                      "or keep the data in memory.");
+    else
         stk_advice_do(
             ad, f,
-            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly as "
-            "random, and the reads stay large. stoker's loader does that by default.");
-    } else {
-        stk_advice_do(ad, f,
-                      "Stage the data to each node first (finding stage-to-node has the lines) "
-                      "and shuffle there; or shuffle blocks of a few MiB and mix samples within a "
-                      "window, as stoker's loader does.");
-    }
+            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly "
+            "as random, and the reads stay large. stoker's loader does that by default.%s",
+            near ? "" : " Or copy the data to each node first, and shuffle there.");
     if (stk_kind_packable(t->first))
-        stk_advice_act(ad, f, loader);
+        stk_advice_load(ad, f, loader);
+    else if (stk_kind_library(t->first))
+        stk_advice_act_all(ad, f, stk_advice_library(ad, t->first, t->size));
     else
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
 }
 
-/* Seconds in calls that the action saves: a loader reads blocks, many at once; sorting merges. */
-static double ordered_s(const struct advisor *ad, const struct tally *t, double *ideal_s)
+/* Seconds of the run that the action saves: a loader reads blocks, many at once; sorting merges. */
+static double ordered_s(const struct advisor *ad, const struct tally *t, double *ideal)
 {
     const struct stk_storage *st = stk_advice_storage(ad, t->first);
     /* Once per epoch: a library that reads more than the sample at each jump does not count. */
     double bytes = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
-    struct stk_work w = stk_work_read(st, bytes, (double)stk_limits.big_read);
-    w.lanes = stk_limits.loader_lanes;
-    *ideal_s = stk_model_saved_s(st, t->read_s, &t->work, &w);
-    if (!stk_kind_packable(t->first))
-        w = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
-    return stk_model_saved_s(st, t->read_s, &t->work, &w);
+    *ideal = fmax(0, stk_advice_wall(ad, t->read_s) - stk_advice_load_s(ad, st, bytes));
+    if (stk_kind_packable(t->first))
+        return *ideal;
+    struct stk_work w = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
+    return stk_advice_wall(ad, stk_model_saved_s(st, t->read_s, &t->work, &w));
 }
 
 static void random_reads_of(struct advisor *ad, const char *format)
@@ -277,9 +283,9 @@ static void random_reads_of(struct advisor *ad, const char *format)
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
     enum reach reach = stk_advice_reach_of(t.first);
-    double ideal_s, saved_s = ordered_s(ad, &t, &ideal_s), gain = stk_advice_wall(ad, saved_s);
+    double ideal, gain = ordered_s(ad, &t, &ideal), wait = stk_advice_wall(ad, t.read_s);
     /* In the page cache, no order is worse than another. */
-    if (!stk_advice_felt(ad, reach, stk_advice_wall(ad, ideal_s)))
+    if (!stk_advice_felt(ad, reach, ideal))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
                                              "small reads in random order");
@@ -297,11 +303,11 @@ static void random_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
     random_actions(ad, f, &t, reach);
-    stk_advice_gain(ad, f, gain, "%s would take %s in calls instead of %s, at %s.%s",
+    stk_advice_gain(ad, f, gain, "%s would take %s instead of %s of the run, at %s.",
                     stk_kind_packable(t.first) ? "The same samples in blocks, many at once,"
                                                : "Sorted batches, with neighbours read together,",
-                    stk_advice_time(ad, t.read_s - saved_s), stk_advice_time(ad, t.read_s),
-                    stk_advice_pace(ad, stk_advice_storage(ad, t.first)), stk_advice_calls(ad));
+                    stk_advice_time(ad, wait - gain), stk_advice_time(ad, wait),
+                    stk_advice_pace(ad, stk_advice_storage(ad, t.first)));
 }
 
 void stk_rule_random_reads(struct advisor *ad)
@@ -326,6 +332,19 @@ static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u
            !stk_kind_model(u);
 }
 
+/* Seconds from the first read of each of these files to its last, added up: reading ahead cannot
+ * make this less than the storage takes to send them. INFINITY: unknown. */
+static double read_span_s(const struct advisor *ad, const struct tally *t)
+{
+    double sum = 0;
+    const struct stk_usage *u;
+    for (size_t at = 0; (u = stk_files_of(ad->a, t->format, &at));) {
+        double from = stk_ns(u->n.c[STK_C_FIRST_READ_NS]), to = stk_ns(u->n.c[STK_C_LAST_READ_NS]);
+        sum += is_demand_stream(ad, u) && to > from ? to - from : 0;
+    }
+    return sum > 0 ? sum : INFINITY;
+}
+
 static void prefetch_of(struct advisor *ad, const char *format)
 {
     struct tally t = tally_format(ad, format, is_demand_stream);
@@ -334,7 +353,11 @@ static void prefetch_of(struct advisor *ad, const char *format)
         stk_advice_share(ad, wait) < stk_limits.exposed_share ||
         !stk_advice_felt(ad, stk_advice_reach_of(t.first), wait))
         return;
-    double compute = fmax(0, ad->run_s - ad->io_wall_s), gain = fmin(wait, compute);
+    double compute = fmax(0, ad->run_s - ad->io_wall_s);
+    const struct stk_storage *st = stk_advice_storage(ad, t.first);
+    struct stk_work whole = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
+    double stream = stk_advice_wall(ad, stk_model_s(st, &whole));
+    double gain = fmax(0, fmin(fmin(wait, compute), read_span_s(ad, &t) - stream));
     const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
     struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),
                                              "a sequential stream is read on demand, %s at a time",
@@ -361,14 +384,15 @@ static void prefetch_of(struct advisor *ad, const char *format)
                                        .depth = stk_limits.ahead_batches / stk_limits.ahead_workers,
                                        .bytes = stk_limits.ahead_bytes,
                                        .use = t.first->use});
-    struct stk_action loader = stk_advice_loader(place);
+    struct stk_action loader = stk_advice_loader(ad, place);
     loader.instead = true;
     if (stk_kind_packable(t.first))
         stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain,
                     "The run waits %s for these reads; computing can hide as much of that as it "
-                    "takes itself (%s).",
-                    stk_advice_time(ad, wait), stk_advice_time(ad, compute));
+                    "takes itself (%s), but the reads alone take %s, at %s.",
+                    stk_advice_time(ad, wait), stk_advice_time(ad, compute),
+                    stk_advice_time(ad, stream), stk_advice_pace(ad, st));
 }
 
 void stk_rule_prefetch_depth(struct advisor *ad)

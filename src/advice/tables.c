@@ -76,9 +76,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
-    struct stk_work records = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
-    records.lanes = stk_limits.loader_lanes;
-    double better = stk_model_s(st, &records) / ad->ranks, gain = fmax(0, span - better);
+    double better = stk_advice_load_s(ad, st, t.bytes) / ad->ranks, gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;
@@ -89,17 +87,22 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_say(ad, f, "%s: %s in %s reads of %s.", stk_advice_show(ad, path),
                    stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.reads),
                    stk_advice_size(ad, t.bytes / t.reads));
-    stk_advice_say(ad, f, "From the first read to the last it took %s, of which %s in reads.",
+    stk_advice_say(ad, f,
+                   "From the first read to the last it took %s; reads took %s, threads added up.",
                    stk_advice_time(ad, t.span_s), stk_advice_time(ad, t.read_s));
     stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
     stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
     stk_advice_path(ad, f, path);
+    pack.depth = stk_kind_evaluated(path) || !ad->trains ? 0 : 1;
     stk_advice_do(ad, f,
                   "Convert it once into binary records: they need no parsing, and can be "
-                  "shuffled, divided among ranks and read ahead.");
+                  "shuffled, divided among ranks and read ahead.%s",
+                  pack.depth ? " --shuffle mixes the rows while packing: leave it out if their "
+                               "order matters."
+                             : "");
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, stk_advice_loader(pack.to));
+    stk_advice_load(ad, f, stk_advice_loader(ad, pack.to));
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -126,14 +126,13 @@ static const char *keep_path(struct advisor *ad, const char *path)
 
 void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a)
 {
-    if (!f->action || f->nactions == ACTIONS)
+    if (!f->action || f->nactions == ACTIONS || !stk_action_applies(&a, &ad->scene) ||
+        stk_advice_circular(ad, f, &a))
         return;
     struct stk_action *to = &f->action[f->nactions++];
     *to = a;
     to->path = keep_path(ad, a.path);
     to->to = keep_path(ad, a.to);
-    if (a.kind == STK_ACT_LOADER && !stk_advice_in_python(ad))
-        to->loader.framework = "c";
     if (!a.paths && a.path) {
         to->paths = &to->path;
         to->npaths = 1;
@@ -148,15 +147,89 @@ void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_ac
     stk_advice_act(ad, f, a);
 }
 
-struct stk_action stk_advice_loader(const char *path)
+static const char *framework_of(const struct advisor *ad)
 {
-    struct stk_action a = {
-        .kind = STK_ACT_LOADER, .path = path, .loader = {.framework = "torch", .batch = 32}};
-    if (path && stk_kind_evaluated(path)) {
+    if (!ad->scene.python)
+        return "c";
+    return ad->scene.framework ? ad->scene.framework : "torch";
+}
+
+struct stk_action stk_advice_loader(struct advisor *ad, const char *path)
+{
+    struct stk_action a = {.kind = STK_ACT_LOADER,
+                           .path = path,
+                           .loader = {.framework = framework_of(ad),
+                                      .batch = ad->batch ? ad->batch : 32,
+                                      .batch_known = ad->batch,
+                                      .size_known = ad->image}};
+    /* A program that does not train means the order it reads in. */
+    if ((path && stk_kind_evaluated(path)) || !ad->trains) {
         a.loader.shuffle = "none";
         a.loader.last = "short";
     }
     return a;
+}
+
+void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
+{
+    if (strcmp(loader.loader.framework, "torch") != 0)
+        return;
+    loader.kind = STK_ACT_MAP_DATASET;
+    loader.instead = true;
+    loader.note =
+        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
+    stk_advice_act(ad, f, loader);
+}
+
+void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
+{
+    stk_advice_act(ad, f, loader);
+    stk_advice_map(ad, f, loader);
+}
+
+const char *stk_advice_dataset(struct advisor *ad)
+{
+    const struct stk_usage *most = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        bool data = (stk_kind_packable(u) || stk_kind_sample(u)) && !stk_kind_model(u);
+        if (data && u->n.c[STK_C_READ_BYTES] &&
+            (!most || u->n.c[STK_C_READ_BYTES] > most->n.c[STK_C_READ_BYTES]))
+            most = u;
+    }
+    if (!most)
+        return NULL;
+    const struct stk_usage *dir = NULL; /* several files of it: their folder */
+    for (size_t i = 0; i < ad->a->ndirs; i++)
+        if (strcmp(ad->a->dir[i].name, most->dir) == 0)
+            dir = &ad->a->dir[i];
+    bool several = most->file->group || (dir && dir->files_read > 1);
+    return several ? stk_advice_tree(ad, most) : most->name;
+}
+
+const char *stk_advice_decode(struct advisor *ad, const struct stk_format_use *use, bool evaluated)
+{
+    const char *text = evaluated ? use->decode_val : use->decode;
+    unsigned size, resize;
+    if (text && !ad->trains) /* what it makes of the images is its own business */
+        return "image";
+    if (!text || !ad->image)
+        return text;
+    const char *comma = strchr(text, ',');
+    if (sscanf(text, "image:%u,resize=%u", &size, &resize) == 2)
+        return stk_advice_text(ad, "image:%llu,resize=%llu", (unsigned long long)ad->image,
+                               (unsigned long long)(ad->image * resize / size));
+    return stk_advice_text(ad, "image:%llu%s", (unsigned long long)ad->image, comma ? comma : "");
+}
+
+struct stk_action stk_advice_library(const struct advisor *ad, const struct stk_usage *u,
+                                     double size)
+{
+    bool fits = size < (double)stk_advice_memory(ad) * stk_limits.keep_share;
+    bool keep = fits && u->use->keep && !u->use->larger;
+    return (struct stk_action){.kind = keep ? STK_ACT_KEEP_DATA : STK_ACT_LARGER_READS,
+                               .bytes = keep ? (uint64_t)size : stk_limits.big_read,
+                               .use = u->use};
 }
 
 struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
@@ -167,12 +240,10 @@ struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
                                .format = "tfrecord"};
 }
 
-void stk_advice_lines(struct advisor *ad, struct stk_finding *f)
+static void make_lines(struct advisor *ad, struct stk_finding *f)
 {
-    struct stk_action_scene scene = {
-        .scheduler = ad->p->scheduler, .nodes = ad->nodes, .python = stk_advice_in_python(ad)};
     struct stk_buf b = STK_BUF_INIT;
-    stk_actions_render(f->action, f->nactions, &scene, &b);
+    stk_actions_render(f->action, f->nactions, &ad->scene, &b);
     const char *text = take(ad, &b);
     size_t n = 0;
     for (const char *c = text; *c; c++)
@@ -180,6 +251,18 @@ void stk_advice_lines(struct advisor *ad, struct stk_finding *f)
     f->line = room(ad, (n + 1) * sizeof *f->line);
     for (const char *end; f->line && (end = strchr(text, '\n')); text = end + 1)
         f->line[f->nlines++] = keep(ad, text, (size_t)(end - text));
+}
+
+void stk_advice_lines(struct advisor *ad)
+{
+    struct stk_advice *o = ad->out;
+    size_t kept = 0;
+    for (size_t i = 0; i < o->nfindings; i++)
+        if (o->finding[i].nactions)
+            o->finding[kept++] = o->finding[i];
+    o->nfindings = kept;
+    for (size_t i = 0; !ad->nomem && i < kept; i++)
+        make_lines(ad, &o->finding[i]);
 }
 
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
@@ -258,17 +341,7 @@ const char *stk_advice_show(struct advisor *ad, const char *path)
 
 bool stk_advice_in_python(const struct advisor *ad)
 {
-    bool known = false;
-    for (size_t i = 0; i < ad->p->nprocs; i++) {
-        const struct stk_prof_proc *q = &ad->p->proc[i];
-        const char *exe = q->exe && *q->exe ? q->exe : q->command;
-        if (!exe || !*exe)
-            continue;
-        known = true;
-        if (strstr(exe, "python"))
-            return true;
-    }
-    return !known;
+    return ad->scene.python;
 }
 
 const char *stk_advice_rank(struct advisor *ad, uint32_t unit)

@@ -22,6 +22,7 @@ struct pass {
     const struct stk_profile *p;
     uint32_t *unit, nunits;
     uint32_t *dir_of;
+    struct stk_stores stores;
     struct group *dir, *format;
     size_t ndirs, nformats, formats_room;
     struct group job;
@@ -165,7 +166,7 @@ static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
     u->rec_from = from;
     u->rec_to = to;
     u->dir = s->dir[s->dir_of[file]].u.name;
-    u->format = stk_analysis_format(s->p, f->path);
+    u->format = stk_analysis_format(s->p, &s->stores, f->path);
     if (hdf5 && !*u->format)
         u->format = "hdf5";
     u->use = stk_use_of(u->format);
@@ -384,7 +385,8 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
     if (!s->unit || !s->dir_of)
         return stk_err_nomem(err, (p->nprocs + p->nfiles) * sizeof *s->unit);
     s->nunits = stk_analysis_units(p, s->unit);
-    int rc = stk_analysis_dirs(p, s->dir_of, &names, &s->ndirs, &s->a->arena, err);
+    stk_stores_find(p, &s->stores);
+    int rc = stk_analysis_dirs(p, &s->stores, s->dir_of, &names, &s->ndirs, &s->a->arena, err);
     if (rc)
         return rc;
     s->formats_room = FORMATS_ROOM;
@@ -419,6 +421,7 @@ static void sum_machines(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
     uint64_t seen_r = 0, seen_w = 0, kernel_r = 0, kernel_w = 0, procs = 0;
+    a->blind_name = "";
     for (size_t i = 0; i < p->nhosts; i++) {
         const struct stk_prof_host *h = &p->host[i];
         a->cores += h->cores;
@@ -429,6 +432,8 @@ static void sum_machines(struct stk_analysis *a)
     }
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *q = &p->proc[i];
+        if (q->blind && !a->blind++)
+            a->blind_name = q->command;
         if (!q->kernel_read_bytes && !q->kernel_write_bytes)
             continue;
         procs++;

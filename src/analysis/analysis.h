@@ -68,7 +68,7 @@ struct stk_steps {
     bool marked; /* otherwise detected from the pauses between reads: an estimate */
     uint64_t count;
     double mean_s, p50_s, p99_s, max_s;
-    double io_s; /* mean per step, in the process that marks */
+    double io_s; /* of all processes during a step, threads added up: mean, estimate */
 };
 
 /* How the wait for data is known; the weakest first. */
@@ -111,6 +111,8 @@ struct stk_analysis {
     double coverage_read, coverage_write; /* observed / the kernel's count; -1: unknown … */
     uint64_t kernel_read_bytes;           /* the whole of which coverage_read is a share */
     bool coverage_little;                 /* … because the kernel counted too little to tell */
+    uint32_t blind; /* processes that may have moved data unseen even by the kernel's count */
+    const char *blind_name; /* the first; "" */
     /* Share of run time in I/O. Per thread: mean over the threads that read or wrote data (their
      * time in calls / run time). Merged: time in which at least one of them was in a call. Main:
      * over the processes that were started (not forked workers): how long the training loop itself
@@ -124,6 +126,10 @@ struct stk_analysis {
     struct stk_arena arena;
 };
 
+/* Whether a program of the job has loaded this Python package; true if that is unknown. */
+bool stk_analysis_loaded(const struct stk_analysis *a, const char *library);
+/* Whether the profile says which packages were loaded. */
+bool stk_analysis_knows_libraries(const struct stk_analysis *a);
 int stk_analyze(const struct stk_profile *p, struct stk_analysis *a, struct stk_err *err);
 void stk_analysis_release(struct stk_analysis *a);
 

@@ -124,7 +124,8 @@ static bool roll_up(struct tree *t, struct node **child, size_t n, size_t least)
     size_t len = parent_len(child[0]->path, child[0]->len), splits = 0;
     for (size_t i = 0; i < n; i++)
         splits += is_split_name(child[i]);
-    if (n < least || splits == n || depth(child[0]->path, len) < 2 || t->n >= t->room)
+    if (n < least || splits == n || (stk_use_of(child[0]->format)->how & STK_USE_STORE) ||
+        depth(child[0]->path, len) < 2 || t->n >= t->room)
         return false;
     size_t up = tree_node(t, child[0]->path, len);
     if (t->node[up].votes && strcmp(t->node[up].format, child[0]->format) != 0)
@@ -220,7 +221,8 @@ static bool is_directory(const struct stk_profile *p, size_t from, size_t to)
     return lists && !bytes;
 }
 
-static void plant(struct tree *t, const struct stk_profile *p, uint32_t *dir_of)
+static void plant(struct tree *t, const struct stk_profile *p, const struct stk_stores *stores,
+                  uint32_t *dir_of)
 {
     for (size_t i = 0, from = 0, to; i < p->nfiles; i++, from = to) {
         while (from < p->nrecs && p->rec[from].file < i)
@@ -232,24 +234,27 @@ static void plant(struct tree *t, const struct stk_profile *p, uint32_t *dir_of)
         size_t len = strlen(path);
         while (dir && len > 1 && path[len - 1] == '/')
             len--;
-        size_t at = tree_node(t, path, dir ? len : parent_len(path, len));
+        const char *format;
+        size_t store = stk_store_of(stores, path, &format);
+        size_t at = tree_node(t, path, store ? store : dir ? len : parent_len(path, len));
         if (!dir)
-            vote(&t->node[at], stk_analysis_format(p, path),
+            vote(&t->node[at], stk_analysis_format(p, stores, path),
                  p->file[i].files ? p->file[i].files : 1);
         t->node[at].records++;
         dir_of[i] = (uint32_t)at;
     }
 }
 
-int stk_analysis_dirs(const struct stk_profile *p, uint32_t *dir_of, struct stk_dir_name **names,
-                      size_t *n, struct stk_arena *arena, struct stk_err *err)
+int stk_analysis_dirs(const struct stk_profile *p, const struct stk_stores *stores,
+                      uint32_t *dir_of, struct stk_dir_name **names, size_t *n,
+                      struct stk_arena *arena, struct stk_err *err)
 {
     struct tree t;
     uint32_t *number = NULL;
     bool changed = true;
     int rc = tree_init(&t, p->nfiles, err);
     if (rc == 0) {
-        plant(&t, p, dir_of);
+        plant(&t, p, stores, dir_of);
         /* Siblings of one kind are one folder per class. Other siblings are rolled up only when
          * there are many. */
         size_t left = roll_level(&t, 2, &changed);

@@ -24,11 +24,54 @@ static const struct other {
     {"audio", {.how = STK_USE_SAMPLE}, {".wav", ".flac", ".mp3", ".ogg", ".opus"}},
     {"video", {.how = STK_USE_SAMPLE}, {".mp4", ".avi", ".mkv", ".webm", ".mov"}},
     {"text", {.how = STK_USE_SAMPLE | STK_USE_LINES}, {".txt", ".xml"}},
-    {"netcdf", {0}, {".nc", ".nc4"}},
-    {"parquet", {0}, {".parquet"}},
-    {"arrow", {0}, {".arrow", ".feather"}},
-    {"zip", {.how = STK_USE_SAMPLE, .open = "zipfile.ZipFile({path})"}, {".zip"}},
-    {"beton", {0}, {".beton"}},
+    {"netcdf",
+     {.how = STK_USE_LIBRARY,
+      .package = "netCDF4",
+      .open = "netCDF4.Dataset({path})",
+      .keep = "import netCDF4\nf = netCDF4.Dataset(\"f\", memory=open({path}, \"rb\").read())"},
+     {".nc", ".nc4"}},
+    {"parquet",
+     {.how = STK_USE_LIBRARY,
+      .package = "pyarrow",
+      .open = "pyarrow.parquet.ParquetFile({path})",
+      .parse = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
+      .keep = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
+      .larger = "import pyarrow.parquet\nf = pyarrow.parquet.ParquetFile({path}, pre_buffer=True)",
+      .rewrite = "import pyarrow.dataset as arrow\n"
+                 "arrow.write_dataset(arrow.dataset({path}), {to}, format=\"parquet\")   # once"},
+     {".parquet"}},
+    {"arrow",
+     {.how = STK_USE_LIBRARY,
+      .package = "pyarrow",
+      .open = "pyarrow.ipc.open_file({path})",
+      .parse = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
+      .keep = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
+      .rewrite = "import pyarrow.dataset as arrow\n"
+                 "arrow.write_dataset(arrow.dataset({path}, format=\"ipc\"), {to}, "
+                 "format=\"ipc\")   # once"},
+     {".arrow", ".feather"}},
+    {"zip",
+     {.how = STK_USE_SAMPLE | STK_USE_LIBRARY,
+      .open = "zipfile.ZipFile({path})",
+      .keep = "import io, zipfile\nz = zipfile.ZipFile(io.BytesIO(open({path}, \"rb\").read()))"},
+     {".zip"}},
+    {"beton", {.how = STK_USE_LIBRARY}, {".beton"}},
+    {"sqlite",
+     {.how = STK_USE_LIBRARY,
+      .open = "sqlite3.connect({path})",
+      .larger = "import sqlite3\nconnection = sqlite3.connect({path})\n"
+                "connection.execute(\"PRAGMA cache_size=-262144\")   # 256 MiB of pages\n"
+                "connection.execute(\"PRAGMA mmap_size=1073741824\")"},
+     {".sqlite", ".sqlite3", ".db", ".db3"}},
+    {"zarr",
+     {.how = STK_USE_LIBRARY | STK_USE_STORE,
+      .package = "zarr",
+      .rewrite = "import zarr\na = zarr.open_array({path}, mode=\"r\")   # ADAPT: {path} + "
+                 "\"/NAME\" of a group\n"
+                 "zarr.array(a[:], store={to}, chunks=(1, *a.shape[1:]))   # ADAPT: samples per "
+                 "chunk"},
+     {NULL}},
+    {"n5", {.how = STK_USE_LIBRARY | STK_USE_STORE}, {NULL}},
     {"pickle", {.how = STK_USE_SAMPLE}, {".pkl", ".pickle"}},
     {"checkpoint",
      {.how = STK_USE_MODEL | STK_USE_CHECKPOINT},
@@ -141,10 +184,87 @@ const char *stk_format_of_path(const char *path)
     return format_of_name(final);
 }
 
-const char *stk_analysis_format(const struct stk_profile *p, const char *path)
+/* ---- stores ---- */
+
+static bool is_zarr_metadata(const char *name)
 {
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static size_t store_above(const struct stk_stores *s, const char *path, size_t len)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (stk_path_below(path, len, s->root[i].path, s->root[i].len))
+            return s->root[i].len;
+    return 0;
+}
+
+void stk_stores_find(const struct stk_profile *p, struct stk_stores *out)
+{
+    out->n = 0;
+    for (size_t i = 0; i < p->nfiles; i++) {
+        const char *path = p->file[i].path, *slash = strrchr(path, '/');
+        if (!slash || slash == path || !is_zarr_metadata(slash + 1))
+            continue;
+        size_t len = (size_t)(slash - path), kept = 0;
+        if (store_above(out, path, len))
+            continue;
+        for (size_t k = 0; k < out->n; k++) /* arrays of this group were found before it */
+            if (!stk_path_below(out->root[k].path, out->root[k].len, path, len))
+                out->root[kept++] = out->root[k];
+        out->n = kept;
+        if (out->n < ANALYSIS_STORES) {
+            out->root[out->n].path = path;
+            out->root[out->n++].len = len;
+        }
+    }
+}
+
+size_t stk_store_of(const struct stk_stores *s, const char *path, const char **format)
+{
+    static const struct {
+        const char *end, *format;
+    } named[] = {{".zarr/", "zarr"}, {".n5/", "n5"}};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        const char *end = strstr(path, named[i].end);
+        *format = named[i].format;
+        if (end)
+            return (size_t)(end - path) + strlen(named[i].end) - 1;
+    }
+    *format = "zarr";
+    return store_above(s, path, strlen(path));
+}
+
+const char *stk_analysis_format(const struct stk_profile *p, const struct stk_stores *stores,
+                                const char *path)
+{
+    const char *format = stk_format_of_path(path), *store;
     /* stoker's own profiles contain these only if the user asked for them. */
     if (strcmp(p->source, "darshan") == 0 && stk_system_file(path, strlen(path)))
         return "library";
-    return stk_format_of_path(path);
+    bool saved = stk_use_of(format)->how & STK_USE_MODEL; /* checkpoints may be stores, too */
+    return !saved && stk_store_of(stores, path, &store) ? store : format;
+}
+
+static uint64_t libraries_of(const struct stk_profile *p)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        all |= p->proc[i].libraries;
+    return all;
+}
+
+bool stk_analysis_knows_libraries(const struct stk_analysis *a)
+{
+    return libraries_of(a->p) & STK_LIBRARIES_SEEN;
+}
+
+bool stk_analysis_loaded(const struct stk_analysis *a, const char *library)
+{
+    uint64_t all = libraries_of(a->p);
+    return !(all & STK_LIBRARIES_SEEN) || (all & stk_library_bit(library, strlen(library)));
 }

@@ -101,13 +101,15 @@ static void begin_by_reads(const struct stk_analysis *a, const uint32_t *of, str
 {
     const struct stk_profile *p = a->p;
     const char *format = main_format(a);
+    struct stk_stores stores;
     bool data = false;
+    stk_stores_find(p, &stores);
     for (size_t i = 0; i < p->nrecs; i++) {
         const struct stk_prof_rec *r = &p->rec[i];
         if (r->proc >= p->nprocs || r->file >= p->nfiles || !stk_api_moves(r->api))
             continue;
         if (!i || r->file != p->rec[i - 1].file)
-            data = strcmp(stk_analysis_format(p, p->file[r->file].path), format) == 0;
+            data = strcmp(stk_analysis_format(p, &stores, p->file[r->file].path), format) == 0;
         if (data && r->n.c[STK_C_READS] && !u[of[r->proc]].workers)
             earlier(&u[of[r->proc]].begin_s,
                     p->proc[r->proc].start_s + stk_ns(r->n.c[STK_C_FIRST_READ_NS]));
@@ -151,7 +153,7 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
         return "its other threads read the data, and it waits for them in calls that are not seen";
     if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_UNSEEN_BYTES)
         return "most bytes that the kernel counted were not seen";
-    if (q->uring_rings && !q->told_read_bytes)
+    if (q->blind)
         return "it used io_uring, whose transfers are not calls";
     if (q->major_faults >= STK_MANY_FAULTS && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
         return "it read mapped files, and waits for pages are not calls";

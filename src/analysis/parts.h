@@ -36,8 +36,24 @@ static inline double stk_counts_io_s(const struct stk_counts *n)
 /* ---- analysis/kind.c ---- */
 /* "" when the name says nothing. */
 const char *stk_format_of_path(const char *path);
-/* The same, plus "library": files of the system and of interpreters, in logs of other profilers. */
-const char *stk_analysis_format(const struct stk_profile *p, const char *path);
+
+/* Directories that are one dataset each (zarr, N5): their files are chunks of arrays. */
+#define ANALYSIS_STORES 64
+struct stk_stores {
+    struct {
+        const char *path; /* borrowed from the profile */
+        size_t len;
+    } root[ANALYSIS_STORES]; /* found by the metadata in them */
+    size_t n;
+};
+void stk_stores_find(const struct stk_profile *p, struct stk_stores *out);
+/* The length of the store that a path lies in; 0: none. *format: of the store. */
+size_t stk_store_of(const struct stk_stores *s, const char *path, const char **format);
+
+/* The same as stk_format_of_path, plus the formats of stores, and "library": files of the system
+ * and of interpreters, in logs of other profilers. */
+const char *stk_analysis_format(const struct stk_profile *p, const struct stk_stores *stores,
+                                const char *path);
 /* How files of a format are used, by a name from the two functions above. Never NULL. */
 const struct stk_format_use *stk_use_of(const char *format);
 
@@ -45,8 +61,9 @@ struct stk_dir_name {
     const char *path, *format; /* format: of most of its files */
 };
 /* The directory that each file is counted under: dir_of[file] indexes names[0..*n). */
-int stk_analysis_dirs(const struct stk_profile *p, uint32_t *dir_of, struct stk_dir_name **names,
-                      size_t *n, struct stk_arena *arena, struct stk_err *err);
+int stk_analysis_dirs(const struct stk_profile *p, const struct stk_stores *stores,
+                      uint32_t *dir_of, struct stk_dir_name **names, size_t *n,
+                      struct stk_arena *arena, struct stk_err *err);
 /* Computes the ratios of a usage from its sums. */
 void stk_usage_finish(struct stk_usage *u, double job_io_s);
 

@@ -93,9 +93,60 @@ static int marked_epochs(struct stk_analysis *a, struct stk_err *err)
     return rc;
 }
 
-/* How many times the data that is read again was read: bytes read from those files over their
- * distinct bytes. 0 unless it is clear, that is: more than one and a half; ranks do not share what
- * they read (else ranks and epochs look alike); and the number of opens, or a mostly ascending
+/* Of the distinct bytes; of N draws with replacement from N, 42 % of those drawn come again. */
+#define MOST_AGAIN 0.8
+
+/* What a process read, and when. */
+struct reader {
+    double distinct, from, to;
+};
+
+static bool reads_all(const struct stk_analysis *a, const struct reader *r)
+{
+    return r->distinct >= 0.9 * (double)a->job.distinct_bytes;
+}
+
+/* How many passes over all data were under way at one moment, by processes (workers that do not
+ * divide it) or by threads of one. */
+static double passes_at_once(const struct stk_analysis *a, const struct reader *r)
+{
+    const struct stk_profile *p = a->p;
+    double most = 1;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        double now = 0;
+        for (size_t k = 0; k < p->nprocs && reads_all(a, &r[i]); k++)
+            if (reads_all(a, &r[k]) && r[k].from <= r[i].from && r[i].from < r[k].to)
+                now += p->proc[k].twins > 1 ? p->proc[k].twins : 1;
+        most = fmax(most, now);
+    }
+    return most;
+}
+
+/* 1 also when out of memory: the passes are then too many. */
+static double at_once(const struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    struct reader *r = calloc(p->nprocs + 1, sizeof *r);
+    for (size_t i = 0; r && i < p->nrecs; i++) {
+        const struct stk_prof_rec *c = &p->rec[i];
+        if (!stk_api_moves(c->api) || c->proc >= p->nprocs || !c->n.c[STK_C_READS])
+            continue;
+        struct reader *to = &r[c->proc];
+        double start = p->proc[c->proc].start_s;
+        double from = start + stk_ns(c->n.c[STK_C_FIRST_READ_NS]);
+        to->from = to->distinct > 0 ? fmin(to->from, from) : from;
+        to->to = fmax(to->to, start + stk_ns(c->n.c[STK_C_LAST_READ_NS]));
+        to->distinct += (double)c->distinct_bytes;
+    }
+    double n = r ? passes_at_once(a, r) : 1;
+    free(r);
+    return n;
+}
+
+/* How many times the data was read, one pass after the other: bytes read from the files that are
+ * read again over their distinct bytes. 0 unless it is clear, that is: more than one and a half;
+ * nearly all data is read again (draws with replacement leave many samples out); ranks do not share
+ * what they read (else ranks and epochs look alike); and the number of opens, or a mostly ascending
  * order, suggests passes over whole files. */
 static double count_passes(const struct stk_analysis *a)
 {
@@ -113,12 +164,12 @@ static double count_passes(const struct stk_analysis *a)
         later += (double)(u->n.c[STK_C_READS] - u->n.c[STK_C_FIRST_READS]);
         seq += (double)u->n.c[STK_C_SEQ_READS];
     }
-    if (distinct <= 0 || p->run_s <= 0 || read < 0.5 * (double)a->job.n.c[STK_C_READ_BYTES])
+    if (distinct <= 0 || p->run_s <= 0 || distinct < MOST_AGAIN * (double)a->job.distinct_bytes)
         return 0;
     double passes = read / distinct, by_opens = files > 0 ? opens / files : 0;
     bool disjoint = of_ranks <= 1.2 * distinct || of_ranks == 0;
     bool agree = fabs(by_opens - passes) <= 0.15 * passes || (later > 0 && seq >= 0.9 * later);
-    return passes >= 1.5 && disjoint && agree ? passes : 0;
+    return passes >= 1.5 && disjoint && agree ? passes / at_once(a) : 0;
 }
 
 /* The time by which that share of all bytes was read. */
@@ -166,19 +217,6 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* I/O per step in the process that marks: its time in calls that falls (by the job's time line)
- * between its first and last step, over their number. */
-static double step_io_s(const struct stk_analysis *a, uint32_t proc, double from, double to,
-                        uint64_t steps)
-{
-    const struct stk_profile *p = a->p;
-    double all = stk_analysis_between(p, 0, p->run_s + p->bin_s, NULL);
-    double part = all > 0 ? stk_analysis_between(p, from, to, NULL) / all : 0;
-    if (proc >= p->nprocs || !steps)
-        return 0;
-    return p->proc[proc].io_union_s * fmin(1, part) / (double)steps;
-}
-
 static int marked_steps(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
@@ -212,7 +250,7 @@ static int marked_steps(struct stk_analysis *a, struct stk_err *err)
         a->steps.p99_s = t[n - 1 - (n - 1) / 100];
         a->steps.max_s = t[n - 1];
     }
-    a->steps.io_s = step_io_s(a, proc, fmax(0, from), to, most);
+    a->steps.io_s = stk_analysis_between(p, fmax(0, from), to, NULL) / (double)most;
     free(t);
     return 0;
 }

@@ -38,8 +38,8 @@ static void look(void)
     bool all = find("stoker_preload_mark", &found.mark) &&
                find("stoker_preload_phase_begin", &found.phase_begin) &&
                find("stoker_preload_phase_end", &found.phase_end) &&
-               find("stoker_preload_told", &found.told) &&
-               find("stoker_preload_waited", &found.waited);
+               find("stoker_preload_told", &found.told);
+    (void)find("stoker_preload_waited", &found.waited); /* older ones do not have it */
     atomic_store_explicit(&state, all ? PRESENT : ABSENT, memory_order_release);
 }
 
@@ -69,7 +69,7 @@ void stk_mark_read(int fd, int64_t offset, int64_t result, uint64_t start_ns, ui
 void stk_mark_wait(uint64_t begin_ns)
 {
     const struct profiler *p = profiler();
-    if (p)
+    if (p && p->waited)
         p->waited(begin_ns);
 }
 

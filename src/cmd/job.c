@@ -1,7 +1,10 @@
 /* job.c - `stoker job`: what Slurm jobs requested, got and used, and what to request next time. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "advice/judge.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "sched/slurm/slurm.h"
 #include "cmd/cmd.h"
@@ -10,7 +13,8 @@
 
 struct settings {
     struct stk_common common;
-    const char *since, *user;
+    const char *since, *until, *user, *state, *name, *partition, *sort, *su_weights, *csv, *profile,
+        *trust;
     double advise_s, timeout_s;
     bool me, steps;
 };
@@ -32,6 +36,52 @@ static const struct stk_opt options[] = {
      .offset = offsetof(struct settings, since),
      .help = "How far back --me and --user look: a time (12h, 7d) or a date (2024-05-31, "
              "2024-05-31T12:00)"},
+    {.name = "until",
+     .type = STK_OPT_STRING,
+     .arg = "WHEN",
+     .offset = offsetof(struct settings, until),
+     .help = "Leave out jobs that started after this (a time or a date, as --since)"},
+    {.name = "state",
+     .type = STK_OPT_STRING,
+     .arg = "LIST",
+     .offset = offsetof(struct settings, state),
+     .help = "Only jobs in these states (failed,timeout,out-of-memory)"},
+    {.name = "name",
+     .type = STK_OPT_STRING,
+     .arg = "PATTERN",
+     .offset = offsetof(struct settings, name),
+     .help = "Only jobs whose name matches this pattern (train-*)"},
+    {.name = "partition",
+     .type = STK_OPT_STRING,
+     .arg = "LIST",
+     .offset = offsetof(struct settings, partition),
+     .help = "Only jobs in these partitions"},
+    {.name = "sort",
+     .type = STK_OPT_STRING,
+     .arg = "KEY",
+     .incidental = true,
+     .offset = offsetof(struct settings, sort),
+     .help = "Order of the table, the largest first: " STK_JOB_ORDERS " (default: as Slurm lists "
+             "them)"},
+    {.name = "su-weights",
+     .type = STK_OPT_STRING,
+     .arg = "LIST",
+     .def = "core=1,gpu=2",
+     .offset = offsetof(struct settings, su_weights),
+     .help = "Service units per hour of a core, a GPU and a node, as for `stoker scale`"},
+    {.name = "csv",
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .incidental = true,
+     .offset = offsetof(struct settings, csv),
+     .help = "Also write a table with one row per job to FILE"},
+    {.name = "profile",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .offset = offsetof(struct settings, profile),
+     .help = "A profile of the job (`stoker profile`): its figures per node (default: one in the "
+             "job's folder that `stoker profile` has named after the job)"},
+    STK_TRUST_OPTION(offsetof(struct settings, trust)),
     {.name = "steps",
      .type = STK_OPT_FLAG,
      .def = "true",
@@ -74,18 +124,64 @@ static bool parse_when(const char *text, int64_t now, int64_t *when)
     return false;
 }
 
-static int read_since(struct stk_run *run, int64_t now, int64_t *since)
+static int read_when(struct stk_run *run, const char *option, const char *text, int64_t now,
+                     int64_t *when)
+{
+    if (parse_when(text, now, when))
+        return 0;
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                       "--%s: \"%.80s\" is neither a time (12h, 7d) nor a date (2024-05-31)",
+                       option, text);
+}
+
+/* until 0: now. */
+static int read_range(struct stk_run *run, int64_t now, int64_t *since, int64_t *until)
 {
     const struct settings *s = run->settings;
-    if (!parse_when(s->since, now, since))
-        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "--since: \"%.80s\" is neither a time (12h, 7d) nor a date (2024-05-31)",
-                           s->since);
-    if (*since > now)
-        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "--since: %.80s is in the future, and no job has run since then",
-                           s->since);
-    return 0;
+    *until = 0;
+    int rc = read_when(run, "since", s->since, now, since);
+    if (!rc && s->until)
+        rc = read_when(run, "until", s->until, now, until);
+    if (!rc && *since > now)
+        rc =
+            stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                        "--since: %.80s is in the future, and no job has run since then", s->since);
+    if (!rc && s->until && *until < *since && (s->me || s->user))
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--until %.80s is before --since %.80s",
+                         s->until, s->since);
+    return rc;
+}
+
+/* ---- which jobs, and their order ---------------------------------------------------------- */
+
+struct choice {
+    struct stk_job_filter filter;
+    enum stk_job_order order;
+};
+
+static int bad_word(struct stk_run *run, const char *option, const char *text, const char *how)
+{
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--%s: \"%.80s\": %s", option, text, how);
+}
+
+static int read_choice(struct stk_run *run, struct choice *c, struct stk_su_rates *su)
+{
+    const struct settings *s = run->settings;
+    c->filter.name = s->name;
+    c->filter.partitions = s->partition;
+    if (s->state && !stk_job_states(s->state, &c->filter.states))
+        return bad_word(run, "state", s->state,
+                        "write states such as completed,failed,timeout,out-of-memory");
+    if (s->sort && !stk_job_order(s->sort, &c->order))
+        return bad_word(run, "sort", s->sort, "write one of " STK_JOB_ORDERS);
+    if (!stk_su_parse(s->su_weights, su))
+        return bad_word(run, "su-weights", s->su_weights, STK_SU_HOW);
+    return stk_check_output(run, "csv", s->csv);
+}
+
+static bool is_wanted(const void *filter, const struct stk_slurm_job *job)
+{
+    return stk_job_wanted(filter, job);
 }
 
 static int stopped(void *user)
@@ -102,9 +198,10 @@ static void show(const struct stk_run *run, const struct stk_slurm_jobs *jobs,
     t->utf8 = stk_term_utf8();
     if (jobs->n == 1)
         stk_job_text(&jobs->job[0], t, &out);
-    else if (jobs->n)
+    else if (jobs->n) {
         stk_job_table(jobs, t, &out);
-    else
+        stk_job_totals_text(jobs, t, &out);
+    } else
         stk_buf_puts(&out, "no jobs\n");
     stk_say(run, "%s", stk_buf_cstr(&out));
     stk_job_missing(jobs, t->columns, &missing);
@@ -145,33 +242,129 @@ static int missing_jobs(struct stk_run *run, const struct stk_slurm_jobs *jobs)
     return lost ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 
+/* ---- a profile of the job ------------------------------------------------------------------ */
+
+/* "stoker-profile-NAME-12.0", "…-12-MPI": as `stoker profile` names them. */
+static bool is_named_after(const char *name, uint64_t job)
+{
+    char part[2][32];
+    snprintf(part[0], sizeof part[0], "-%llu.", (unsigned long long)job);
+    snprintf(part[1], sizeof part[1], "-%llu-", (unsigned long long)job);
+    return strncmp(name, "stoker-profile-", 15) == 0 &&
+           (strstr(name, part[0]) || strstr(name, part[1]));
+}
+
+/* malloc'ed; NULL: none. */
+static char *find_profile(const struct stk_slurm_job *job)
+{
+    DIR *d = job->workdir[0] == '/' ? opendir(job->workdir) : NULL;
+    char *path = NULL;
+    for (struct dirent *e; d && !path && (e = readdir(d));)
+        if (is_named_after(e->d_name, job->id))
+            path = stk_path_join(job->workdir, e->d_name);
+    if (d)
+        closedir(d);
+    return path;
+}
+
+struct profiled {
+    struct stk_judged judged;
+    bool read;
+    struct stk_job_nodes nodes;
+    char *path;
+};
+
+/* Only a profile that the user names has to be one of this job. */
+static int read_profile(struct stk_run *run, const struct stk_slurm_job *job, struct profiled *p)
+{
+    const struct settings *s = run->settings;
+    p->path = s->profile ? NULL : find_profile(job);
+    const char *path = s->profile ? s->profile : p->path;
+    int rc = path ? stk_judge_profile(run, path, s->trust, &p->judged) : 0;
+    p->read = path && !rc;
+    bool fits = p->read && stk_job_nodes_fit(&p->judged.profile, job);
+    if (p->read && !fits && s->profile)
+        rc = stk_err_set(&run->err, STK_E_USAGE, path, -1,
+                         "this is a profile of job %.40s, not of %.40s",
+                         p->judged.profile.job[0] ? p->judged.profile.job : "(none)", job->label);
+    if (fits)
+        rc = stk_job_nodes(&p->judged.profile, &p->nodes, &run->err);
+    if (rc && !s->profile)
+        run->err = (struct stk_err){0};
+    return s->profile ? rc : 0;
+}
+
+static void release_profile(struct profiled *p)
+{
+    stk_job_nodes_release(&p->nodes);
+    if (p->read)
+        stk_judged_release(&p->judged);
+    free(p->path);
+}
+
+static int write_csv(struct stk_run *run, const struct stk_slurm_jobs *jobs,
+                     const struct stk_job_text *t)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf b = STK_BUF_INIT;
+    if (!s->csv)
+        return 0;
+    stk_job_csv(jobs, t, &b);
+    int rc = stk_put_output(s->csv, &b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* Shows the jobs that were asked for and are wanted. */
+static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct choice *c,
+                  struct stk_job_text *t)
+{
+    const struct settings *s = run->settings;
+    bool any = jobs->n > 0 || s->me || s->user;
+    int missing = missing_jobs(run, jobs);
+    stk_slurm_jobs_keep(jobs, is_wanted, &c->filter);
+    struct profiled profiled = {0};
+    int rc = stk_job_sort(jobs, c->order, &t->scale, &run->err);
+    if (!rc && s->profile && jobs->n != 1)
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--profile is for one job");
+    if (!rc && jobs->n == 1)
+        rc = read_profile(run, &jobs->job[0], &profiled);
+    t->nodes = profiled.nodes.n ? &profiled.nodes : NULL;
+    if (!rc && any)
+        show(run, jobs, t);
+    if (!rc)
+        stk_job_json(jobs, t, &run->json);
+    rc = rc ? rc : write_csv(run, jobs, t);
+    release_profile(&profiled);
+    return rc ? rc : missing;
+}
+
 static int run_job(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    int64_t now = (int64_t)time(NULL), since = now;
+    struct stk_job_text t = {.scale = {.now = (int64_t)time(NULL), .advise_s = s->advise_s},
+                             .steps = s->steps};
+    struct stk_slurm_query q = {.user = s->user};
+    struct choice choice = {0};
     bool by_user = s->me || s->user;
     if (by_user == (run->opts.nargs > 0))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            by_user ? "give either job ids or --me, not both"
                                    : "give a job id, or --me");
-    int rc = read_since(run, now, &since);
+    int rc = read_range(run, t.scale.now, &q.since, &q.until);
+    rc = rc ? rc : read_choice(run, &choice, &t.scale.su);
     if (rc)
         return rc;
+    choice.filter.until = q.until;
     const char **ids = calloc(run->opts.nargs + 1, sizeof *ids);
     if (!ids)
         return stk_err_nomem(&run->err, run->opts.nargs * sizeof *ids);
     memcpy(ids, run->opts.arg, run->opts.nargs * sizeof *ids);
+    q.ids = by_user ? NULL : ids;
     struct stk_slurm slurm = {.timeout_s = s->timeout_s, .stop = stopped};
-    struct stk_slurm_query q = {.ids = by_user ? NULL : ids, .user = s->user, .since = since};
     struct stk_slurm_jobs jobs = {0};
-    struct stk_job_text t = {.now = now, .advise_s = s->advise_s, .steps = s->steps};
     rc = stk_slurm_report(&slurm, &q, &jobs, &run->err);
-    if (!rc) {
-        if (jobs.n || by_user)
-            show(run, &jobs, &t);
-        stk_job_json(&jobs, &t, &run->json);
-        rc = missing_jobs(run, &jobs);
-    }
+    rc = rc ? rc : report(run, &jobs, &choice, &t);
     stk_slurm_jobs_release(&jobs);
     free(ids);
     return rc;
@@ -180,7 +373,9 @@ static int run_job(struct stk_run *run)
 static const struct stk_example examples[] = {
     {"stoker job 123456", "what did it use, and what should the next one request?"},
     {"stoker job 123456_7", "one task of an array"},
-    {"stoker job --me --since 7d", "all your jobs of a week, one line each"},
+    {"stoker job --me --since 7d", "all your jobs of a week, one line each, and totals"},
+    {"stoker job --me --since 30d --state failed,timeout --sort idle --csv jobs.csv",
+     "what went wrong in a month, the largest waste first, also for a spreadsheet"},
     {NULL, NULL},
 };
 
@@ -192,7 +387,7 @@ const struct stk_cmd stk_cmd_job = {
                    "with their ids, memory (peak and requested), the number of busy CPUs, its time "
                    "and time limit, its state, why it waits, and its steps. Then prints the lines "
                    "to put into the next batch file, each with its reason. Several jobs and arrays "
-                   "give a table with one line per job.\n\n"
+                   "give a table with one line per job, and totals.\n\n"
                    "The data comes from sacct, squeue, scontrol and sstat. At a site without "
                    "accounting sacct cannot answer, and the output says what is missing. Jobs that "
                    "ran for less than --advise-from get advice only on their failure.\n\n"

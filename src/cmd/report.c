@@ -18,6 +18,7 @@ struct settings {
     uint64_t top;
     const char **csv;
     const char *trace_out;
+    const char *list_read;
     const char *trust;
 };
 
@@ -61,6 +62,13 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, trace_out),
      .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
+    {.name = "list-read",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .incidental = true,
+     .offset = offsetof(struct settings, list_read),
+     .help = "Print the names, relative to DIR, of the files below it that were read, one per line "
+             "(for `tar -T`)"},
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
@@ -158,6 +166,23 @@ static int write_files(struct stk_run *run, const struct stk_analysis *a)
     return rc;
 }
 
+/* Names are printed as they are: a program reads them. */
+static int list_read(struct stk_run *run, const struct stk_analysis *a)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf out = STK_BUF_INIT;
+    size_t left = stk_report_list_read(a, s->list_read, &out);
+    int rc = stk_buf_check(&out, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+    if (rc || !left)
+        return rc;
+    stk_complain("report", "the list is not complete: the profile has some files only as groups, "
+                           "or their names contain a line break");
+    return STK_EXIT_PARTLY;
+}
+
 static struct stk_report report_of(const struct stk_run *run, const struct stk_judged *j)
 {
     const struct settings *s = run->settings;
@@ -173,11 +198,13 @@ static int show(struct stk_run *run, const struct stk_judged *j)
     const struct settings *s = run->settings;
     struct stk_report r = report_of(run, j);
     int rc = write_files(run, &j->analysis);
+    if (!rc && s->list_read)
+        rc = list_read(run, &j->analysis);
     if (rc)
         return rc;
     unsigned parts = parts_asked(s);
     /* A request for a file replaces the screen. */
-    if (!parts && !s->csv && !s->trace_out)
+    if (!parts && !s->csv && !s->trace_out && !s->list_read)
         parts = STK_PART_SCREEN;
     struct stk_buf out = STK_BUF_INIT;
     stk_report_text(&r, parts, &out);
@@ -208,7 +235,7 @@ static int run_report(struct stk_run *run)
 {
     const struct settings *s = run->settings;
     bool two = run->opts.nargs > 1;
-    if (two && (parts_asked(s) || s->csv || s->trace_out))
+    if (two && (parts_asked(s) || s->csv || s->trace_out || s->list_read))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "tables and files need a single profile; two profiles can only be "
                            "compared");

@@ -68,8 +68,8 @@ static const struct stk_example examples[] = {
      "a rate that the program prints, and an option of the program"},
     {"stoker scale --via slurm --sbatch --partition=gpu --n 1,2,4 --gpus --ranks -- python ddp.py",
      "Slurm jobs with 1, 2 and 4 GPUs, three of each"},
-    {"stoker scale --via slurm --n 4,8 --ranks --spread 1,2,4 -- ./mpi-solve",
-     "the same ranks on one node and on several"},
+    {"stoker scale --via slurm --n 4,8 --ranks --ranks-per-node 4,2,1 -- ./mpi-solve",
+     "the same ranks packed on few nodes and spread over many"},
     {"stoker scale --resume stoker-scale-python-20260301-101500", "continue that study"},
     {"stoker scale --from K80=k80.csv --from RTX=rtx.csv --gpus-per-n 1 --cores-per-n 1",
      "times measured elsewhere: two kinds of GPU in one plot, with service units"},
@@ -93,7 +93,8 @@ const struct stk_cmd stk_cmd_scale = {
         "fails is marked, its output is kept, and the others continue.\n\n"
         "--from reads times that were measured elsewhere: a table with one row per run and the "
         "columns n and time (seconds, 3m20s or 1:02:03), and optionally series, repeat, cores, "
-        "gpus, nodes, host, kind and status; or the folder of another study, to compare.",
+        "gpus, nodes, host, kind and status; results of hyperfine, JUBE, ReFrame or sacct -P; or "
+        "the folder of another study, to compare.",
     .examples = examples,
     .options = stk_scale_options,
     .settings_size = sizeof(struct stk_scale_settings),

@@ -9,12 +9,13 @@
 #include "cmd/cmd.h"
 #include "study/runner.h"
 #include "scaling/scaling.h"
+#include "study/headings.h"
 
 struct stk_scale_settings {
     struct stk_common common;
     const char **from;
     const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
-    const char *nodes_per_n;
+    const char *nodes_per_n, *columns, *ranks_per_node;
     double deadline_s;
     uint64_t gpus_per_n;
     int plot; /* enum stk_plot */
@@ -36,7 +37,8 @@ struct stk_scale {
     enum stk_scale_way way;
     struct stk_scaling_options options;
     double predict[STK_SCALING_PREDICTIONS];
-    struct stk_runner_plan plan; /* when it runs */
+    struct stk_headings headings; /* of tables of --from */
+    struct stk_runner_plan plan;  /* when it runs */
     struct stk_buf batch_head;
     struct stk_runner_change change; /* when it resumes */
     uint64_t more_n[STK_RUNNER_N_MAX];

@@ -42,11 +42,11 @@ const struct stk_opt stk_scale_options[] = {
      .offset = SETTING(plan.threads_per_rank),
      .help = "Threads, and so cores, per rank"},
     {.name = "ranks-per-node",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "K",
-     .max = 100000,
-     .offset = SETTING(plan.ranks_per_node),
-     .help = "Ranks per node (with --via slurm)"},
+     .type = STK_OPT_STRING,
+     .arg = "K[,K...]",
+     .offset = SETTING(ranks_per_node),
+     .help = "Ranks per node (with --via slurm). With several numbers, such as 4,2,1, each N is "
+             "placed in each of these ways, and each gives a curve"},
     {.name = "spread",
      .type = STK_OPT_STRING,
      .arg = "LIST",
@@ -241,8 +241,15 @@ const struct stk_opt stk_scale_options[] = {
      .type = STK_OPT_LIST,
      .arg = "[NAME=]FILE",
      .offset = SETTING(from),
-     .help = "Read times that were measured elsewhere, from CSV (n, time, ...) or from a study "
-             "or result of stoker; repeat it to compare several"},
+     .help = "Read times that were measured elsewhere: a table (n, time, ...), a study or result "
+             "of stoker, or the results of hyperfine, JUBE, ReFrame or sacct -P; - is the "
+             "standard input. Repeat it to compare several"},
+    {.name = "columns",
+     .type = STK_OPT_STRING,
+     .arg = "NAME=HEADING,...",
+     .offset = SETTING(columns),
+     .help = "Which columns of --from are which, if their headings do not say it: "
+             "n=tasks,time=runtime_avg"},
     {.name = "su-weights",
      .group = "Costs and recommendations",
      .type = STK_OPT_STRING,

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "cmd/scale.h"
+#include "scaling/su.h"
 
 #define BATCH_HEAD_MAX (1u << 20)
 
@@ -22,27 +23,6 @@ static bool read_number(const char *p, size_t n, double low, double high, double
 {
     int64_t i;
     return stk_num_parse(p, n, &i, out) != STK_NUM_NONE && *out >= low && *out <= high;
-}
-
-/* "core=1,gpu=2,node=0"; the default is 0. */
-static int read_weights(struct stk_run *run, const char *text, struct stk_su_rates *r)
-{
-    static const char how[] = "write core=1,gpu=2,node=0, numbers from 0 to 1000000";
-    const char *const names[] = {"core", "gpu", "node"};
-    double *const to[] = {&r->core, &r->gpu, &r->node};
-    *r = (struct stk_su_rates){0};
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, ","), k = 0;
-        const char *eq = memchr(p, '=', n);
-        size_t name = eq ? (size_t)(eq - p) : 0;
-        while (k < 3 && !(strlen(names[k]) == name && memcmp(names[k], p, name) == 0))
-            k++;
-        if (k == 3 || !read_number(eq + 1, n - name - 1, 0, 1e6, to[k]))
-            return bad_setting(run, "su-weights", text, how);
-        p += n;
-        p += *p == ',';
-    }
-    return r->core > 0 || r->gpu > 0 || r->node > 0 ? 0 : bad_setting(run, "su-weights", text, how);
 }
 
 static int read_predict(struct stk_run *run, const char *text, double *n, size_t *count)
@@ -72,7 +52,11 @@ static int set_options(struct stk_scale *s)
         .throughput = strcmp(said->fit, "throughput") == 0,
         .seed = said->plan.seed,
     };
-    int rc = read_weights(s->run, said->su_weights, &o->su);
+    int rc = said->columns ? stk_headings_parse(said->columns, &s->headings, &s->run->err) : 0;
+    if (!rc && said->columns && !said->from)
+        rc = bad_setting(s->run, "columns", said->columns, "it describes the tables of --from");
+    if (!rc && !stk_su_parse(said->su_weights, &o->su))
+        rc = bad_setting(s->run, "su-weights", said->su_weights, STK_SU_HOW);
     o->su.site = said->site;
     if (!rc && said->max_relative_su &&
         !read_number(said->max_relative_su, strlen(said->max_relative_su), 1e-6, 1e9,
@@ -152,6 +136,12 @@ static int read_lists(struct stk_scale *s, struct stk_runner_plan *p)
     int rc = said->n ? stk_runner_parse_n("n", said->n, p->n, &p->nn, err) : 0;
     if (!rc && said->spread)
         rc = stk_runner_parse_n("spread", said->spread, p->spread, &p->nspread, err);
+    if (!rc && said->ranks_per_node)
+        rc = stk_runner_parse_n("ranks-per-node", said->ranks_per_node, p->pack, &p->npack, err);
+    if (p->npack == 1) { /* one way to place them is not a comparison */
+        p->ranks_per_node = p->pack[0];
+        p->npack = 0;
+    }
     if (!rc && said->runs)
         rc = read_runs(s->run, said->runs, &p->runs_min, &p->runs_max);
     if (!rc && said->sbatch_file) {

@@ -25,7 +25,7 @@ static const char *split_from(const char *arg, bool several, char *name, size_t 
         snprintf(name, size, "%.*s", (int)(eq - arg), arg);
         return eq + 1;
     }
-    const char *base = stk_base_name(arg);
+    const char *base = strcmp(arg, "-") == 0 ? "stdin" : stk_base_name(arg);
     const char *dot = strrchr(base, '.');
     if (several)
         snprintf(name, size, "%.*s", (int)(dot && dot > base ? dot - base : (long)strlen(base)),
@@ -113,6 +113,7 @@ int stk_scale_read(struct stk_scale *s)
     s->study = calloc(1, sizeof *s->study);
     if (!s->study)
         return stk_err_nomem(&s->run->err, sizeof *s->study);
+    s->study->headings = s->said->columns ? &s->headings : NULL;
     if (s->runs) {
         rc = begin_with_own(s);
     } else {

@@ -110,6 +110,7 @@ struct view {
     struct part {             /* of a heterogeneous job; else the job */
         const struct stk_slurm_job *job;
         struct stk_slurm_stream *stream;
+        int ended; /* 0, or what its helper ended with */
     } part[PARTS_MAX];
     size_t nparts;
     struct stk_buf nodelist; /* of all parts */
@@ -478,16 +479,32 @@ static void beat(struct view *v)
 }
 
 /* The next line of any part, as stk_slurm_stream_line(). */
-static int next_line(struct view *v, const struct part **from, const char **line, size_t *len)
+static bool parts_left(const struct view *v)
 {
+    for (size_t i = 0; i < v->nparts; i++)
+        if (!v->part[i].ended)
+            return true;
+    return false;
+}
+
+/* A line of any part. A part whose helper has ended is passed over while another goes on. */
+static int next_line(struct view *v, struct part **from, const char **line, size_t *len)
+{
+    int ended = 0;
     for (size_t i = 0; i < v->nparts; i++) {
         *from = &v->part[i];
-        int rc = stk_slurm_stream_line(v->part[i].stream, 0.1 / (double)v->nparts, line, len,
+        if ((*from)->ended) {
+            ended = ended ? ended : (*from)->ended;
+            continue;
+        }
+        int rc = stk_slurm_stream_line((*from)->stream, 0.1 / (double)v->nparts, line, len,
                                        &v->run->err);
-        if (rc)
+        if (rc > 0)
             return rc;
+        (*from)->ended = rc;
+        ended = rc ? rc : ended;
     }
-    return 0;
+    return parts_left(v) ? 0 : ended;
 }
 
 static int follow(struct view *v)
@@ -495,7 +512,7 @@ static int follow(struct view *v)
     const struct settings *s = v->run->settings;
     v->first_until_s = stk_now() + FIRST_S + s->every_s;
     while (!v->quit && !stk_stop_signal()) {
-        const struct part *from;
+        struct part *from;
         const char *line;
         size_t len;
         beat(v);

@@ -347,6 +347,8 @@ enum stk_use_how {
     STK_USE_MODEL = 1 << 5,      /* not a dataset: what a program saves, logs or consists of */
     STK_USE_CHECKPOINT = 1 << 6, /* of those: the state of a training run */
     STK_USE_SYSTEM = 1 << 7,     /* of those: libraries and interpreters */
+    STK_USE_LIBRARY = 1 << 8,    /* opened by a library, not by the program itself */
+    STK_USE_STORE = 1 << 9,      /* a chunk of an array: the directory is the dataset */
 };
 
 /*
@@ -356,11 +358,15 @@ enum stk_use_how {
  */
 struct stk_format_use {
     unsigned how;            /* enum stk_use_how */
+    const char *package;     /* the Python package of the lines below; NULL: none is needed */
     const char *library;     /* that reads it piecewise; set if `load` is */
     const char *open;        /* an expression that opens it, to be kept open */
     const char *parse;       /* reads the whole file into objects of the program */
     const char *load;        /* opens it so that the library reads the whole file at once */
     const char *keep;        /* opens a copy that the program holds in memory */
+    const char *larger;      /* lets the library make larger requests */
+    const char *rewrite;     /* {path} to {to}, in pieces that suit the reader... */
+    const char *rewriter;    /* ...as a shell command */
     const char *batch_read;  /* many samples in one request */
     const char *batch_write; /* the same for writing */
     const char *readers;     /* {count} files at a time */

@@ -609,6 +609,14 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
 
 #endif
 
+static const struct stk_format_use use = {
+    .how = STK_USE_LIBRARY,
+    .package = "lmdb",
+    .open = "lmdb.open({path}, subdir=False, readonly=True, lock=False)",
+    .larger = "import lmdb\nenv = lmdb.open({path}, subdir=False, readonly=True, lock=False, "
+              "readahead=True)",
+};
+
 const struct stk_format stk_format_lmdb = {
     .name = "lmdb",
     .title = "LMDB",
@@ -632,4 +640,5 @@ const struct stk_format stk_format_lmdb = {
 #else
     .missing = true,
 #endif
+    .use = &use,
 };

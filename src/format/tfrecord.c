@@ -187,6 +187,7 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
 
 static const struct stk_format_use use = {
     .how = STK_USE_STREAM | STK_USE_BARE,
+    .package = "tensorflow",
     .readers = "tf.data.TFRecordDataset(files, num_parallel_reads={count})",
     .ahead = "tf.data.TFRecordDataset(files, buffer_size=8 << 20, "
              "num_parallel_reads=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",

@@ -129,8 +129,16 @@ void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int6
                        int64_t n, enum stk_api api);
 
 /* ---- counts of the whole process ---- */
-enum stk_pl_tally { STK_TALLY_URING_RING, STK_TALLY_URING_ENTER, STK_TALLY_KERNEL_AIO };
-void stk_pl_count(enum stk_pl_tally what);
+enum stk_pl_tally {
+    STK_TALLY_URING_RING,
+    STK_TALLY_URING_ENTER,
+    STK_TALLY_KERNEL_AIO, /* calls of io_submit() */
+    STK_TALLY_AIO_TRANSFERS,
+    STK_TALLY_AIO_RESULTS,
+    STK_TALLY_AIO_READ, /* bytes */
+    STK_TALLY_AIO_WRITTEN
+};
+void stk_pl_tally(enum stk_pl_tally what, uint64_t n);
 
 /* ---- life (life.c): called by the wrappers of _exit, exec*, abort ---- */
 /* Before exec: notes it in the log, and puts what the new program needs from us into its

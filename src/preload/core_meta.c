@@ -336,15 +336,32 @@ void stk_pl_read_ahead(int64_t bytes)
     stk_pl_leave();
 }
 
-void stk_pl_count(enum stk_pl_tally what)
+static uint64_t *place_of(struct stk_log_header *h, enum stk_pl_tally what)
+{
+    switch (what) {
+    case STK_TALLY_URING_RING:
+        return &h->uring_rings;
+    case STK_TALLY_URING_ENTER:
+        return &h->uring_enters;
+    case STK_TALLY_KERNEL_AIO:
+        return &h->kernel_aio_calls;
+    case STK_TALLY_AIO_TRANSFERS:
+        return &h->kernel_aio_transfers;
+    case STK_TALLY_AIO_RESULTS:
+        return &h->kernel_aio_results;
+    case STK_TALLY_AIO_READ:
+        return &h->kernel_aio_bytes[0];
+    case STK_TALLY_AIO_WRITTEN:
+        return &h->kernel_aio_bytes[1];
+    }
+    return NULL;
+}
+
+void stk_pl_tally(enum stk_pl_tally what, uint64_t n)
 {
     struct stk_pl_call call;
-    if (!stk_pl_begin(&call) || !stk_pl_enter_call(&call))
+    if (!n || !stk_pl_begin(&call) || !stk_pl_enter_call(&call))
         return;
-    struct stk_log_header *h = stk_pl.log;
-    stk_pl_sum(what == STK_TALLY_URING_RING    ? &h->uring_rings
-               : what == STK_TALLY_URING_ENTER ? &h->uring_enters
-                                               : &h->kernel_aio_calls,
-               1);
+    stk_pl_sum(place_of(stk_pl.log, what), n);
     stk_pl_leave();
 }

@@ -160,6 +160,7 @@ static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, str
     if (stk_pl_left_out(t->path.text, t->path.length)) {
         d->kind = STK_PL_LEFT_OUT;
         stk_pl_sum(&stk_pl.log->left_out_files, 1);
+        stk_pl_library(t->path.text);
         return true;
     }
     d->kind = STK_PL_FILE;

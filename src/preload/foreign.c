@@ -7,6 +7,8 @@
 #define SLOTS  1024
 #define PROBES 8
 
+__thread int stk_inside_library;
+
 enum { FREE, BEING_WRITTEN, WRITTEN };
 
 static struct entry {

@@ -11,6 +11,10 @@
 /* name: a literal (compared by address). NULL: none. */
 void *stk_foreign(const char *name, const void *return_address);
 
+/* In a library's function that is counted itself: functions that it calls are not. */
+extern __thread int stk_inside_library
+    __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 /* Declares `real` as REAL() does. */

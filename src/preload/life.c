@@ -179,7 +179,7 @@ static void set_times(void)
 static void stop(void)
 {
     stk_pl_snapshot(stk_pl.log);
-    stk_pl.log->stopped = 1;
+    stk_pl.log->stopped = STK_STOP_TIME;
     fall_silent();
 }
 
@@ -352,7 +352,7 @@ uint32_t stk_pl_sandbox(void)
     if (state == STK_PL_ON && !stk_pl_self.inside && stk_pl.watch->alive) {
         stk_pl_enter();
         stk_pl_snapshot(stk_pl.log);
-        stk_pl.log->stopped = 1;
+        stk_pl.log->stopped = STK_STOP_SANDBOX;
         stk_pl_leave();
     }
     stk_pl.sandboxed = true;
@@ -366,7 +366,7 @@ void stk_pl_no_sandbox(uint32_t state)
         return;
     stk_pl.sandboxed = false;
     if (state == STK_PL_ON) {
-        stk_pl.log->stopped = 0;
+        stk_pl.log->stopped = STK_STOP_NONE;
         __atomic_store_n(&stk_pl.watch->alive, 1, __ATOMIC_SEQ_CST);
     }
     __atomic_store_n(&stk_pl.state, state, __ATOMIC_SEQ_CST);

@@ -401,6 +401,8 @@ bool stk_pl_talks(uint32_t mode); /* a pipe or socket: reading it waits for anot
 /* ---- snapshot.c ---- */
 /* Copies the kernel's counts for the process to its header. */
 void stk_pl_snapshot(struct stk_log_header *h);
+/* Notes the package that a left-out file belongs to. */
+void stk_pl_library(const char *path);
 /* The namespace of our process ids, which containers have their own of. 0: unknown. */
 uint32_t stk_pl_pid_space(void);
 /* Keeps program, arguments and the variables for ranks, once, before the program changes them. */

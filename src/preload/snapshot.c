@@ -5,6 +5,7 @@
 #include "base/rank_vars.h"
 #include "base/secret.h"
 #include "preload/priv.h"
+#include "proflog/libraries.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -109,6 +110,13 @@ uint32_t stk_pl_pid_space(void)
     return (uint32_t)st.st_ino;
 }
 
+void stk_pl_library(const char *path)
+{
+    uint64_t bit = stk_library_of(path);
+    if (bit)
+        __atomic_fetch_or(&stk_pl.log->libraries, bit, __ATOMIC_RELAXED);
+}
+
 void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
 {
     h->version = STK_LOG_VERSION;
@@ -133,6 +141,7 @@ void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
     if (born != STK_BORN_FORK) /* a forked child's counts start at 0 */
         stk_pl_kernel_io(h->kernel0);
     memcpy(h->kernel, h->kernel0, sizeof h->kernel);
+    h->libraries = STK_LIBRARIES_SEEN;
     h->nblocks = 1;
     __atomic_store_n(&h->magic, STK_LOG_MAGIC, __ATOMIC_RELEASE);
 }

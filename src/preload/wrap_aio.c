@@ -1,11 +1,12 @@
 /*
- * wrap_aio.c - POSIX asynchronous I/O: a transfer is recorded when its result is fetched, with the
- * time from its start until then (its real end is unknown). Kernel aio (libaio) is only counted: a
- * wrapper cannot follow its results cheaply.
+ * wrap_aio.c - asynchronous I/O, POSIX and kernel aio (libaio): a transfer is recorded when its
+ * result is fetched, with the time from its start until then (its real end is unknown).
  */
 #include <aio.h>
+#include <linux/aio_abi.h>
 #include <stdint.h>
 
+#include "preload/aio.h"
 #include "preload/foreign.h"
 
 #include "base/random.h"
@@ -152,13 +153,95 @@ static void list_ended(struct aiocb *const list[], int n, const void *caller)
 LIST(lio_listio)
 LIST(lio_listio64)
 
+/* ---- kernel aio ---- */
+
+static bool moves_data(const struct iocb *cb)
+{
+    unsigned what = cb->aio_lio_opcode;
+    return what == IOCB_CMD_PREAD || what == IOCB_CMD_PREADV || what == IOCB_CMD_PWRITE ||
+           what == IOCB_CMD_PWRITEV;
+}
+
+static bool writes(const struct iocb *cb)
+{
+    return cb->aio_lio_opcode == IOCB_CMD_PWRITE || cb->aio_lio_opcode == IOCB_CMD_PWRITEV;
+}
+
+void stk_aio_submitting(struct iocb **list, long n)
+{
+    struct stk_pl_call now;
+    if (!stk_pl_begin(&now))
+        return;
+    for (long i = 0; list && i < n; i++)
+        if (list[i] && moves_data(list[i]))
+            started(list[i], writes(list[i]), now.start_ns);
+}
+
+/* Those behind the accepted ones were not submitted. An accepted one may have been fetched by
+ * another thread, and even be gone: only its address is used. */
+void stk_aio_submitted(struct iocb **list, long n, long accepted)
+{
+    accepted = accepted < 0 ? 0 : accepted;
+    if (accepted)
+        stk_pl_tally(STK_TALLY_KERNEL_AIO, 1);
+    stk_pl_tally(STK_TALLY_AIO_TRANSFERS, (uint64_t)accepted);
+    for (long i = accepted; list && i < n; i++) {
+        struct transfer *t = list[i] ? find(list[i]) : NULL;
+        if (t)
+            forget(t);
+    }
+}
+
+void stk_aio_fetched(const struct io_event *event, long n)
+{
+    struct stk_pl_call now;
+    if (n <= 0 || !event || !stk_pl_begin(&now))
+        return;
+    stk_pl_tally(STK_TALLY_AIO_RESULTS, (uint64_t)n);
+    for (long i = 0; i < n; i++) {
+        const struct iocb *cb = (const struct iocb *)(uintptr_t)event[i].obj;
+        struct transfer *t = find(cb);
+        uint64_t start = t ? t->start_ns : now.start_ns;
+        if (t)
+            forget(t);
+        if (!moves_data(cb))
+            continue;
+        int64_t moved = event[i].res < 0 ? -1 : event[i].res;
+        stk_pl_async((int)cb->aio_fildes, writes(cb), cb->aio_offset, moved, start, now.start_ns);
+        stk_pl_tally(writes(cb) ? STK_TALLY_AIO_WRITTEN : STK_TALLY_AIO_READ,
+                     moved > 0 ? (uint64_t)moved : 0);
+    }
+}
+
 /* libaio's functions return negative error numbers. */
-struct iocb;
 WRAP(int, io_submit, (void *context, long n, struct iocb **list))
 {
     FOREIGN(int, io_submit, (void *, long, struct iocb **));
     if (!real)
         return -ENOSYS;
-    stk_pl_count(STK_TALLY_KERNEL_AIO);
-    return real(context, n, list);
+    stk_aio_submitting(list, n);
+    stk_inside_library++;
+    int rc = real(context, n, list);
+    stk_inside_library--;
+    stk_aio_submitted(list, n, rc);
+    return rc;
 }
+
+#define FETCH(name, parameters, types, arguments)                                                  \
+    WRAP(int, name, parameters)                                                                    \
+    {                                                                                              \
+        FOREIGN(int, name, types);                                                                 \
+        if (!real)                                                                                 \
+            return -ENOSYS;                                                                        \
+        stk_inside_library++;                                                                      \
+        int rc = real arguments;                                                                   \
+        stk_inside_library--;                                                                      \
+        stk_aio_fetched(events, rc);                                                               \
+        return rc;                                                                                 \
+    }
+FETCH(io_getevents, (void *context, long least, long n, struct io_event *events, void *timeout),
+      (void *, long, long, struct io_event *, void *), (context, least, n, events, timeout))
+FETCH(io_pgetevents,
+      (void *context, long least, long n, struct io_event *events, void *timeout, void *signals),
+      (void *, long, long, struct io_event *, void *, void *),
+      (context, least, n, events, timeout, signals))

@@ -8,18 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/aio.h"
 #include "preload/foreign.h"
 #include "preload/priv.h"
 
 /* ---- io_uring ---- */
 
 /* liburing's functions call each other, and old ones call syscall(): only the outermost counts. */
-static __thread int inside STK_PL_TLS;
-
 static void count_outermost(enum stk_pl_tally what)
 {
-    if (!inside)
-        stk_pl_count(what);
+    if (!stk_inside_library)
+        stk_pl_tally(what, 1);
 }
 
 /* liburing returns negative error numbers. */
@@ -29,9 +28,9 @@ static void count_outermost(enum stk_pl_tally what)
         FOREIGN(int, name, args);                                                                  \
         if (!real)                                                                                 \
             return -ENOSYS;                                                                        \
-        inside++;                                                                                  \
+        stk_inside_library++;                                                                      \
         int rc = real values;                                                                      \
-        inside--;                                                                                  \
+        stk_inside_library--;                                                                      \
         if (rc >= 0)                                                                               \
             count_outermost(tally);                                                                \
         return rc;                                                                                 \
@@ -86,6 +85,7 @@ enum kind {
     SYNC,
     COPY,
     COUNTED,
+    KERNEL_AIO,
     SANDBOX,
     LIFE
 };
@@ -135,9 +135,14 @@ static inline enum kind kind_of(long n)
 #ifdef SYS_io_uring_setup
     case SYS_io_uring_setup:
     case SYS_io_uring_enter:
+        return COUNTED;
 #endif
     case SYS_io_submit:
-        return COUNTED;
+    case SYS_io_getevents:
+#ifdef SYS_io_pgetevents
+    case SYS_io_pgetevents:
+#endif
+        return KERNEL_AIO;
     case SYS_seccomp:
     case SYS_prctl:
         return SANDBOX;
@@ -261,8 +266,24 @@ static void count(long n)
     if (n == SYS_io_uring_enter)
         return count_outermost(STK_TALLY_URING_ENTER);
 #endif
-    if (n == SYS_io_submit)
-        stk_pl_count(STK_TALLY_KERNEL_AIO);
+    (void)n;
+}
+
+/* Submits (context, n, list), or fetches results (context, least, n, events, timeout). */
+__attribute__((noinline)) static long kernel_aio(long n, long a, long b, long c, long d, long e,
+                                                 long f)
+{
+    if (stk_inside_library) /* libaio's function calls syscall() */
+        return real_syscall(n, a, b, c, d, e, f);
+    bool submits = n == SYS_io_submit;
+    if (submits)
+        stk_aio_submitting((struct iocb **)c, b);
+    long got = real_syscall(n, a, b, c, d, e, f);
+    if (submits)
+        stk_aio_submitted((struct iocb **)c, b, got);
+    else
+        stk_aio_fetched((const struct io_event *)d, got);
+    return got;
 }
 
 /* Variadic in C: integers and pointers are passed as if it had seven arguments. If the caller
@@ -278,6 +299,8 @@ WRAP(long, syscall, (long n, long a, long b, long c, long d, long e, long f))
         got = call_directly(n, a, b, c, d, e, f);
     else if (kind == OTHER || kind == COUNTED)
         got = real(n, a, b, c, d, e, f);
+    else if (kind == KERNEL_AIO)
+        got = kernel_aio(n, a, b, c, d, e, f);
     else if (kind == SANDBOX)
         got = sandbox(n, a, b, c, d, e, f);
     else if (kind == LIFE)

@@ -162,6 +162,7 @@ struct reading {
     uint32_t proc;
     struct stk_log_thread *thread;
     size_t nthreads;
+    struct stk_pb_slots slots;
     bool damaged;
 };
 
@@ -224,8 +225,10 @@ static int records_of_block(struct reading *r, const struct stk_log_block *b, st
 {
     const struct stk_log_record *record = (const void *)(b + 1);
     int rc = 0;
-    for (size_t i = 0; i < b->used / sizeof *record && !rc; i++)
+    for (size_t i = 0; i < b->used / sizeof *record && !rc; i++) {
         rc = one_record(r, &record[i], err);
+        rc = rc ? rc : stk_pb_slot(&r->slots, b->slot, &record[i], err);
+    }
     return rc;
 }
 
@@ -281,6 +284,7 @@ static int read_blocks(struct reading *r, struct stk_err *err)
         else if (b->kind == STK_BLK_MARKS)
             rc = marks_of_block(r, b, err);
     }
+    rc = rc ? rc : stk_pb_slots_keep(r->pb, &r->slots, err);
     return rc ? rc : stk_pb_line(r->pb, r->thread, r->nthreads, err);
 }
 
@@ -314,8 +318,11 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->dropped_trace = h->dropped_trace;
     p->uring_rings = h->uring_rings;
     p->kernel_aio_calls = h->kernel_aio_calls;
+    p->blind = (h->uring_rings && !h->told_read_bytes) ||
+               h->kernel_aio_results < h->kernel_aio_transfers;
     p->told_read_bytes = h->told_read_bytes;
     p->grouped_files = h->grouped_files;
+    p->libraries = h->libraries;
     p->minor_faults = h->minor_faults;
     p->major_faults = h->major_faults;
     p->cpu_s = (double)h->cpu_ns / 1e9;
@@ -333,7 +340,9 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     memcpy(x->kernel, h->kernel, sizeof x->kernel);
     memcpy(x->kernel_start, h->kernel0, sizeof x->kernel_start);
     pb->p->traced |= h->trace != 0;
-    pb->p->stopped_early |= h->stopped != 0;
+    pb->p->stopped_early |= h->stopped != STK_STOP_NONE;
+    x->stopped = h->stopped;
+    memcpy(x->aio_bytes, h->kernel_aio_bytes, sizeof x->aio_bytes);
 }
 
 static int fill_process(struct reading *r, const char *name, struct stk_err *err)
@@ -380,6 +389,7 @@ int stk_pb_log(struct stk_pb *pb, const char *path, const char *name, struct stk
         stk_pb_tally(pb, &pb->damaged, text);
     }
     free(r.thread);
+    free(r.slots.of);
     stk_log_names_release(&r.names);
     stk_log_close(&r.file);
     return rc;

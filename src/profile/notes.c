@@ -7,9 +7,10 @@
 #include "base/units.h"
 
 struct totals {
-    uint64_t dropped, dropped_trace, rings, ring_procs, aio, aio_procs, killed, mapped;
+    uint64_t dropped, dropped_trace, rings, ring_procs, aio, aio_procs, killed, maps, stopped[3];
     uint64_t faults;
-    const char *killed_name, *ring_name;
+    uint64_t missed, missed_procs, missed_most; /* bytes read, of processes with a log */
+    const char *killed_name, *ring_name, *missed_name, *sandbox_name;
 };
 
 static const char *plural(uint64_t n)
@@ -37,22 +38,48 @@ static uint64_t add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &s) ? UINT64_MAX : s;
 }
 
+/* The C library reads some KiB itself: that is not worth a note. */
+#define MISSED_BYTES (1u << 20)
+#define MISSED_SHARE 20 /* a twentieth */
+
+static void missed(const struct stk_prof_proc *c, struct totals *t)
+{
+    uint64_t kernel = c->kernel_read_bytes, seen = c->seen_read_bytes;
+    if (!*c->log || c->blind || kernel <= seen || kernel - seen < MISSED_BYTES ||
+        (kernel - seen) < kernel / MISSED_SHARE)
+        return;
+    if (kernel - seen > t->missed_most) {
+        t->missed_most = kernel - seen;
+        t->missed_name = c->command;
+    }
+    t->missed = add(t->missed, kernel - seen);
+    t->missed_procs++;
+}
+
 static void total(const struct stk_pb *pb, struct totals *t)
 {
     const struct stk_profile *p = pb->p;
-    *t = (struct totals){.killed_name = "", .ring_name = ""};
+    *t = (struct totals){.killed_name = "", .ring_name = "", .missed_name = "", .sandbox_name = ""};
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *c = &p->proc[i];
         t->dropped = add(t->dropped, c->dropped_calls);
         t->dropped_trace = add(t->dropped_trace, c->dropped_trace);
-        t->aio = add(t->aio, c->kernel_aio_calls);
-        t->aio_procs += c->kernel_aio_calls > 0;
+        bool aio = c->blind && c->kernel_aio_calls;
+        t->aio = add(t->aio, aio ? c->kernel_aio_calls : 0);
+        t->aio_procs += aio;
         t->faults = add(t->faults, c->major_faults);
         if (c->uring_rings && !c->told_read_bytes) {
             t->ring_name = t->ring_procs ? t->ring_name : c->command;
             t->rings = add(t->rings, c->uring_rings);
             t->ring_procs++;
         }
+        uint32_t stopped = pb->proc[i].stopped;
+        if (stopped == STK_STOP_SANDBOX && !t->stopped[stopped])
+            t->sandbox_name = c->command;
+        if (stopped && stopped <= STK_STOP_SANDBOX)
+            t->stopped[stopped]++;
+        else
+            missed(c, t);
         if (*c->log && pb->proc[i].end == STK_END_NONE) {
             t->killed_name = t->killed ? t->killed_name : c->command;
             t->killed++;
@@ -60,7 +87,7 @@ static void total(const struct stk_pb *pb, struct totals *t)
     }
     for (size_t i = 0; i < p->nrecs; i++)
         if (p->rec[i].api == STK_API_POSIX)
-            t->mapped = add(t->mapped, p->rec[i].n.c[STK_C_MMAP_BYTES]);
+            t->maps = add(t->maps, p->rec[i].n.c[STK_C_MMAPS]);
 }
 
 static int of_calls(struct stk_pb *pb, const struct totals *t, struct stk_err *err)
@@ -74,16 +101,25 @@ static int of_calls(struct stk_pb *pb, const struct totals *t, struct stk_err *e
                          plural(t->rings), t->ring_name);
     if (!rc && t->aio)
         rc = stk_pb_note(pb, err,
-                         "%s call%s of io_submit (kernel AIO) in %s process%s: their data is not "
-                         "seen.",
+                         "%s call%s of io_submit (kernel aio) in %s process%s whose results were "
+                         "fetched unseen: their data is not counted.",
                          count(t->aio), plural(t->aio), count(t->aio_procs),
                          t->aio_procs == 1 ? "" : "es");
-    if (!rc && t->mapped)
+    if (!rc && t->missed)
         rc = stk_pb_note(pb, err,
-                         "%s of files were mapped into memory: the bytes touched there are not "
-                         "counted and not included in any number of bytes read (%s page fault%s "
-                         "went to storage).",
-                         size(t->mapped), count(t->faults), plural(t->faults));
+                         "The kernel counted %s more read by %s process%s than was seen (most: "
+                         "%.200s): calls that bypass the C library's names (system calls of its "
+                         "own, functions that it looks up with dlsym).",
+                         size(t->missed), count(t->missed_procs), t->missed_procs == 1 ? "" : "es",
+                         t->missed_name);
+    if (!rc && t->maps)
+        rc = stk_pb_note(pb, err,
+                         "%s file%s (%s) %s mapped into memory, %s time%s: the bytes touched there "
+                         "are not counted and not included in any number of bytes read (%s page "
+                         "fault%s went to storage).",
+                         count(pb->p->mapped_files), plural(pb->p->mapped_files),
+                         size(pb->p->mapped_bytes), pb->p->mapped_files == 1 ? "was" : "were",
+                         count(t->maps), plural(t->maps), count(t->faults), plural(t->faults));
     if (!rc && t->dropped)
         rc = stk_pb_note(pb, err,
                          "%s call%s could not be recorded: the log had no room (a full disk, a "
@@ -118,7 +154,14 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
         rc = stk_pb_note(pb, err,
                          "No process left a log: only the samples show anything about the "
                          "program's I/O.");
-    if (!rc && pb->p->stopped_early)
+    if (!rc && t->stopped[STK_STOP_SANDBOX])
+        rc = stk_pb_note(pb, err,
+                         "%s process%s forbade itself system calls (seccomp; first: %.200s): "
+                         "recording ended there, and what followed is not seen.",
+                         count(t->stopped[STK_STOP_SANDBOX]),
+                         t->stopped[STK_STOP_SANDBOX] == 1 ? "" : "es", t->sandbox_name);
+    bool in_time = t->stopped[STK_STOP_TIME] || !t->stopped[STK_STOP_SANDBOX];
+    if (!rc && pb->p->stopped_early && in_time)
         rc = stk_pb_note(pb, err,
                          "Recording was stopped before the program ended (--for): numbers cover "
                          "the time until then.");

@@ -42,10 +42,20 @@ struct stk_pb_file {
 };
 
 /* One per p->proc[]. */
+struct stk_pb_slot { /* what a thread read */
+    uint64_t distinct_bytes, first_ns, last_ns;
+};
+struct stk_pb_slots {
+    struct stk_pb_slot *of;
+    size_t n, room;
+};
+
 struct stk_pb_proc {
     uint64_t start_real_ns, start_mono_ns; /* 0 and 0: unknown */
     uint64_t last_ns, end_ns;              /* since its start; end 0: not observed */
     uint64_t kernel[4], kernel_start[4];   /* as in the log's header */
+    uint64_t aio_bytes[2];                 /* read and written by kernel aio: not in kernel[] */
+    uint32_t stopped;                      /* enum stk_log_stop */
     int64_t ahead_bytes;                   /* read for streams beyond what their callers received */
     uint32_t end;                          /* enum stk_log_end */
     bool with_children;                    /* kernel[] includes the children it waited for */
@@ -57,6 +67,8 @@ struct stk_pb_proc {
     uint64_t line_ns;               /* its time line, threads added up: width of a bin … */
     uint32_t line_first, line_bins; /* … where it begins, how many … */
     struct stk_log_bin *line;       /* … in pb->temp */
+    struct stk_pb_slot *slot;       /* threads that read; NULL: fewer than two */
+    uint32_t nslots;
 };
 
 /* One per p->rec[]: spans that do not fit into the record's cover are in pb->span. */
@@ -101,6 +113,12 @@ struct stk_pb {
     bool told_status;    /* exit_status is set */
     double start_real_s; /* of the job */
 };
+
+/* profile/twins.c: adds a record of a thread; keeps them for the newest process; counts. */
+int stk_pb_slot(struct stk_pb_slots *s, uint32_t slot, const struct stk_log_record *r,
+                struct stk_err *err);
+int stk_pb_slots_keep(struct stk_pb *pb, const struct stk_pb_slots *s, struct stk_err *err);
+int stk_pb_twins(struct stk_pb *pb, struct stk_err *err);
 
 /* profile/build.c. All return 0 or a negative code, with err. */
 void stk_pb_init(struct stk_pb *pb, struct stk_profile *p);
@@ -185,7 +203,7 @@ int stk_pb_fold(struct stk_pb *pb, struct stk_err *err);
 /* "DIR/" "*" ".ext" of a path, or less of it. */
 int stk_pb_pattern(struct stk_buf *out, const char *path, size_t n, enum stk_pb_fold level);
 
-/* profile/notes.c */
+/* profile/notes.c: after everything else. */
 int stk_pb_notes(struct stk_pb *pb, struct stk_err *err);
 
 /* profile/read.c */

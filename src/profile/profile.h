@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "proflog/counters.h"
 #include "proflog/cover.h"
+#include "proflog/libraries.h"
 #include "proflog/log.h"
 
 struct stk_prof_proc {
@@ -39,10 +40,15 @@ struct stk_prof_proc {
     uint64_t storage_read_bytes, storage_write_bytes; /* read_bytes, write_bytes: from the device */
     uint64_t left_out_files, left_out_calls, left_out_read_bytes, left_out_ns;
     uint64_t dropped_calls, dropped_trace;
-    uint64_t uring_rings, kernel_aio_calls; /* whose transfers are not observed … */
-    uint64_t told_read_bytes;               /* … unless the library reported them */
+    uint64_t uring_rings;      /* whose transfers are not observed … */
+    uint64_t told_read_bytes;  /* … unless the library reported them */
+    uint64_t kernel_aio_calls; /* io_submit() */
+    bool blind; /* it may have moved data that nobody saw, by io_uring or kernel aio: neither we nor
+                   the kernel's rchar and wchar */
     uint64_t grouped_files, minor_faults, major_faults;
+    uint64_t libraries; /* loaded: bits of proflog/libraries.h; 0: unknown */
     uint32_t threads; /* slots that did I/O */
+    uint32_t twins;   /* those that each read everything the process read, at the same time; 1 */
     double cpu_s;
     /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its
      * own, and the writes among them. */
@@ -96,6 +102,7 @@ struct stk_prof_gap { /* time between reads of a thread, over all threads; by lo
 struct stk_prof_reading { /* once per second, by each launcher */
     double at_s;
     uint32_t launcher;              /* index of its run file */
+    uint32_t host;                  /* index of its node */
     double cpu_cores, iowait_cores; /* of its processes; of the node (-1: unknown) */
     uint32_t threads, processes;
     uint64_t resident_bytes, cache_bytes; /* of its processes; file cache of the job's cgroup or
@@ -141,7 +148,8 @@ struct stk_profile {
     int exit_signal; /* the one behind exit_status; 0: none */
     bool running;    /* a launcher has not ended: still running, or killed */
     bool traced, stopped_early;
-    bool has_size_zero; /* darshan: the smallest reads include reads of 0 bytes */
+    bool has_size_zero;                  /* darshan: the smallest reads include reads of 0 bytes */
+    uint64_t mapped_bytes, mapped_files; /* at most the size of each file, however often mapped */
     /* rchar, wchar of everything the launchers started and waited for; 0: unknown. */
     uint64_t kernel_read_bytes, kernel_write_bytes;
     uint32_t nranks; /* from the launcher; otherwise 1 */

@@ -173,6 +173,7 @@ static const struct {
     {"who", stk_pb_who, "parents start before their children: after clocks"},
     {"sort", stk_pb_sort, "sums the records file by file; drops unused files"},
     {"sums", stk_pb_sums, "a rank and its workers count once: after who"},
+    {"twins", stk_pb_twins, "compares threads with their process: after sums"},
     {"kernel", stk_pb_kernel,
      "compares with the observed bytes: after sums; by parents: after who"},
     {"bins", stk_pb_bins, "divides the run, whose length comes from clocks"},

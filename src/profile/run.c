@@ -321,7 +321,7 @@ static uint64_t whole(double v)
 }
 
 static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
-                        struct stk_err *err)
+                        uint32_t host, struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
     struct head head = {0};
@@ -341,6 +341,7 @@ static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32
                 p->reading[p->nreadings++] = (struct stk_prof_reading){
                     .at_s = v[AT],
                     .launcher = launcher,
+                    .host = host,
                     .cpu_cores = v[CPU],
                     .iowait_cores = v[IOWAIT],
                     .threads = (uint32_t)(whole(v[THREADS]) & UINT32_MAX),
@@ -358,14 +359,14 @@ static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32
 
 /* samples.HOST.PID.csv beside run.HOST.PID.json: by its own name, not by the name in that file. */
 static int load_readings(struct stk_pb *pb, const char *dir, const char *run_name,
-                         uint32_t launcher, struct stk_err *err)
+                         uint32_t launcher, uint32_t host, struct stk_err *err)
 {
     struct stk_buf path = STK_BUF_INIT, text = STK_BUF_INIT;
     int rc = 0;
     stk_buf_printf(&path, "%s/samples.%.*s.csv", dir, (int)(strlen(run_name) - strlen("run..json")),
                    run_name + strlen("run."));
     if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_READINGS_BYTES, &text, NULL) == 0)
-        rc = add_readings(pb, (const char *)text.data, text.len, launcher, err);
+        rc = add_readings(pb, (const char *)text.data, text.len, launcher, host, err);
     stk_buf_release(&path);
     stk_buf_release(&text);
     return rc;
@@ -384,7 +385,7 @@ static int use_run(struct stk_pb *pb, const char *dir, const char *name, const s
     add_host(pb, run, r.host);
     rc = add_own_notes(pb, run, err);
     rc = rc ? rc : add_program(pb, run, &r, err);
-    rc = rc ? rc : load_readings(pb, dir, name, (uint32_t)pb->nruns, err);
+    rc = rc ? rc : load_readings(pb, dir, name, (uint32_t)pb->nruns, r.host, err);
     pb->run[pb->nruns++] = r;
     return rc;
 }

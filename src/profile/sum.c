@@ -259,6 +259,18 @@ static int sum_file(struct stk_pb *pb, struct work *w, uint32_t file, size_t fro
     return rc;
 }
 
+/* What is mapped of a file, at most all of it. */
+static void sum_mapped(struct stk_profile *p, const struct stk_prof_file *f, size_t from, size_t to)
+{
+    uint64_t bytes = 0;
+    for (size_t i = from; i < to; i++)
+        if (p->rec[i].api == STK_API_POSIX)
+            bytes = add(bytes, p->rec[i].n.c[STK_C_MMAP_BYTES]);
+    p->mapped_files += bytes ? f->files : 0;
+    p->mapped_bytes =
+        add(p->mapped_bytes, f->size_bytes && f->size_bytes < bytes ? f->size_bytes : bytes);
+}
+
 static int sum_record(struct stk_pb *pb, struct work *w, uint32_t rec, struct stk_err *err)
 {
     struct stk_prof_rec *r = &pb->p->rec[rec];
@@ -297,6 +309,7 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err)
         for (end = i + 1; end < p->nrecs && p->rec[end].file == p->rec[i].file;)
             end++;
         rc = sum_file(pb, &w, p->rec[i].file, i, end, err);
+        sum_mapped(p, &p->file[p->rec[i].file], i, end);
     }
     for (size_t i = 0; i < p->nprocs; i++) {
         struct stk_prof_proc *c = &p->proc[i];
@@ -305,8 +318,10 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err)
         double life = c->end_s - c->start_s;
         if (pb->proc[i].no_line)
             c->io_union_s = c->io_sum_s < life ? c->io_sum_s : life;
-        /* rchar, which our count is compared with, does not include io_uring. */
-        c->seen_read_bytes = less(c->seen_read_bytes, told);
+        /* rchar and wchar, which our counts are compared with, include neither io_uring nor kernel
+         * aio. */
+        c->seen_read_bytes = less(less(c->seen_read_bytes, told), pb->proc[i].aio_bytes[0]);
+        c->seen_write_bytes = less(c->seen_write_bytes, pb->proc[i].aio_bytes[1]);
         c->seen_read_bytes = ahead > 0 ? add(c->seen_read_bytes, (uint64_t)ahead)
                                        : less(c->seen_read_bytes, -(uint64_t)ahead);
     }

@@ -284,6 +284,13 @@ static uint64_t known(const struct stk_pb_proc *x, size_t i, uint64_t seen)
     return n >= seen ? n : x->end == STK_END_NONE ? 0 : seen;
 }
 
+/* What io_uring and kernel aio moved is only in the device's counts. Those may include what rchar
+ * has, too: the rest was moved unseen. */
+static uint64_t with_unseen(const struct stk_prof_proc *p, uint64_t counted, uint64_t storage)
+{
+    return p->blind && storage > counted ? storage : counted;
+}
+
 /* The final counts of a process (and of the programs it then executed). */
 static void final_counts(const struct stk_pb *pb, const uint32_t *next, uint32_t proc,
                          uint64_t *counts, double *end_s)
@@ -333,6 +340,10 @@ int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err)
         p->proc[i].kernel_write_bytes = known(x, 1, p->proc[i].seen_write_bytes);
         p->proc[i].storage_read_bytes = grown(x, 2);
         p->proc[i].storage_write_bytes = grown(x, 3);
+        p->proc[i].kernel_read_bytes =
+            with_unseen(&p->proc[i], p->proc[i].kernel_read_bytes, grown(x, 2));
+        p->proc[i].kernel_write_bytes =
+            with_unseen(&p->proc[i], p->proc[i].kernel_write_bytes, grown(x, 3));
     }
     for (uint32_t i = 0; i < p->nprocs; i++) /* a parent is earlier: no cycles */
         if (p->proc[i].born == STK_BORN_EXEC && p->proc[i].parent >= 0)

@@ -35,6 +35,13 @@ static inline char stk_name_char(char c)
 /* NONE: killed, or still running. */
 enum stk_log_end { STK_END_NONE, STK_END_EXIT, STK_END_EXEC, STK_END_ABORT };
 
+/* Why recording ended before the process did. */
+enum stk_log_stop {
+    STK_STOP_NONE,
+    STK_STOP_TIME,   /* --for */
+    STK_STOP_SANDBOX /* the process forbade itself system calls (seccomp) */
+};
+
 /* How the process came to be. */
 enum stk_log_born {
     STK_BORN_START, /* a new program (also after posix_spawn, vfork + exec, fork + exec) */
@@ -67,15 +74,19 @@ struct stk_log_header {
     uint64_t stream_read_bytes, stream_write_bytes; /* pipes, sockets, terminals: read(), write() */
     uint64_t stream_ahead_bytes; /* two's complement: what the C library read for its streams beyond
                                     what their callers received */
-    uint64_t uring_rings, uring_enters;  /* whose transfers are not observed, but see told_bytes */
-    uint64_t told_read_bytes;            /* reads that a library reported itself (ASYNC) */
-    uint64_t kernel_aio_calls;           /* io_submit: not observed either */
+    uint64_t uring_rings, uring_enters; /* whose transfers are not observed, but see told_bytes */
+    uint64_t told_read_bytes;           /* reads that a library reported itself (ASYNC) */
+    uint64_t kernel_aio_calls;          /* io_submit … */
+    uint64_t kernel_aio_transfers,
+        kernel_aio_results;              /* … submitted, and of these observed to end */
+    uint64_t kernel_aio_bytes[2];        /* read, written: the kernel's rchar and wchar lack them */
     uint64_t grouped_files;              /* opens that went to group records */
     uint32_t trace;                      /* every operation is recorded */
-    uint32_t stopped;                    /* recording was ended early (--for) */
+    uint32_t stopped;                    /* recording was ended early: enum stk_log_stop */
     uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
     /* The main thread's time in waits: on pipes and sockets, and on semaphores. */
     uint64_t wait_processes_ns, wait_threads_ns;
+    uint64_t libraries;                  /* loaded (atomic): proflog/libraries.h */
 };
 
 enum stk_log_kind {

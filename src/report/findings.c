@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -34,12 +35,14 @@ static void put_title(const struct stk_report *r, const struct stk_finding *f, s
 {
     char head[32];
     struct stk_buf title = STK_BUF_INIT;
+    stk_buf_puts(out, stk_word_weight(f->severity));
     size_t at = out->len;
     int n = snprintf(head, sizeof head, "%zu. ", number);
     stk_buf_printf(&title, "%s: %s (%s)", stk_severity_name(f->severity), f->title, f->id);
     stk_report_wrapped(stk_buf_cstr(&title), (unsigned)n, r->columns, out);
     if (!out->fail && title.len)
         memcpy(out->data + at, head, (size_t)n); /* over the blanks of the first line */
+    stk_buf_puts(out, STK_PLAIN);
     stk_buf_release(&title);
 }
 
@@ -90,7 +93,9 @@ void stk_report_findings(const struct stk_report *r, struct stk_buf *out)
     }
     if (shown < adv->nfindings)
         stk_buf_printf(out, "%zu of %zu findings shown\n", shown, adv->nfindings);
+    stk_buf_puts(out, STK_STRONG);
     stk_report_wrapped(adv->verdict, 0, r->columns, out);
+    stk_buf_puts(out, STK_PLAIN);
 }
 
 void stk_report_rules(struct stk_buf *out)

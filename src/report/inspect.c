@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/quote.h"
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
@@ -124,38 +126,6 @@ static void put_facts(const struct stk_inspect *in, const struct stk_notes *note
 
 /* ---- advice ------------------------------------------------------------------------------- */
 
-/* A path as shell input, safe to show and quoted only if needed. Control characters and bytes that
- * are not UTF-8 need the $'...' of bash and zsh. */
-static void put_shell_word(const char *s, struct stk_buf *out)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "_-./,+@:=%";
-    if (*s && *s != '-' && s[strspn(s, safe)] == '\0') {
-        stk_buf_puts(out, s);
-        return;
-    }
-    struct stk_buf quoted = STK_BUF_INIT;
-    bool dollar = false;
-    for (size_t n = strlen(s), i = 0; i < n;) {
-        uint32_t cp = 0;
-        size_t len = stk_utf8_next(s + i, n - i, &cp);
-        if (!len || stk_cp_is_control(cp)) {
-            dollar = true;
-            len = len ? len : 1;
-            for (size_t k = 0; k < len; k++)
-                stk_buf_printf(&quoted, "\\x%02x", (unsigned char)s[i + k]);
-        } else if (cp == '\'' || cp == '\\') {
-            dollar = true;
-            stk_buf_printf(&quoted, "\\%c", (int)cp);
-        } else {
-            stk_buf_put(&quoted, s + i, len);
-        }
-        i += len;
-    }
-    stk_buf_printf(out, "%s'%s'", dollar ? "$" : "", stk_buf_cstr(&quoted));
-    stk_buf_release(&quoted);
-}
-
 #define ADVISE_FROM_SAMPLES 1000
 
 /* The pack command that would help; empty if there is nothing to gain. */
@@ -175,9 +145,9 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
     stk_buf_put(&target, real ? real : path, real ? strlen(real) : n);
     stk_buf_puts(&target, "-packed");
     stk_buf_puts(out, "stoker pack ");
-    put_shell_word(path, out);
+    stk_quote_shell(out, path);
     stk_buf_putc(out, ' ');
-    put_shell_word(stk_buf_cstr(&target), out);
+    stk_quote_shell(out, stk_buf_cstr(&target));
     stk_buf_puts(out, " --format " STK_DEFAULT_FORMAT " --shuffle 1");
     stk_buf_release(&target);
     free(real);
@@ -192,8 +162,9 @@ void stk_inspect_text(const struct stk_inspect_screen *s, struct stk_buf *out)
     char share[16];
     const struct stk_format *f = stk_format_find(in->format);
     advise(in, s->path, &advice);
+    stk_buf_puts(out, STK_STRONG);
     stk_text_escape(out, s->path, strlen(s->path), SIZE_MAX);
-    stk_buf_printf(out, ": %s%s%s\n\n", f ? f->title : in->format,
+    stk_buf_printf(out, STK_PLAIN ": %s%s%s\n\n", f ? f->title : in->format,
                    in->payload[0] ? ", payload " : "", in->payload);
     put_facts(in, s->notes, out);
     if (in->samples) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -99,10 +100,15 @@ static size_t room_after(const struct stk_buf *out, size_t from, unsigned column
 
 /* ---- one job ------------------------------------------------------------------------------ */
 
+static const char *state_mark(enum stk_slurm_state s)
+{
+    return s == STK_SLURM_COMPLETED ? STK_GOOD : stk_slurm_ended(s) ? STK_BAD : STK_STRONG;
+}
+
 static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
 {
     const struct stk_slurm_step *dead = stk_slurm_killed_for_memory(j, 0);
-    stk_buf_puts(out, stk_slurm_state_name(j->state));
+    stk_buf_printf(out, "%s%s" STK_PLAIN, state_mark(j->state), stk_slurm_state_name(j->state));
     if (j->cancelled_by[0]) {
         stk_buf_puts(out, " by ");
         put_clean(out, j->cancelled_by, 40);
@@ -185,7 +191,7 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
     if (v->wait_s >= 0) {
         row(out, "waited");
         stk_buf_puts(out, v->wait_s > 0 ? stk_format_duration(v->wait_s, a, sizeof a) : "0 s");
-        if (stk_slurm_waits(j->state) && j->start > t->now)
+        if (stk_slurm_waits(j->state) && j->start > t->scale.now)
             put_when(out, " so far; expected to start", j->start);
         stk_buf_putc(out, '\n');
     } else if (v->queued_s >= 0) {
@@ -297,6 +303,22 @@ static void put_memory(struct stk_buf *out, const struct stk_job_view *v,
     put_doubt(out, "memory", d, t);
 }
 
+static void put_cost(struct stk_buf *out, const struct stk_job_view *v,
+                     const struct stk_job_text *t)
+{
+    struct stk_job_cost c;
+    stk_job_cost(v, &t->scale.su, &c);
+    if (!(c.core_h > 0))
+        return;
+    row(out, "cost");
+    stk_buf_printf(out, "%.3g core-hours", c.core_h);
+    if (c.gpu_h > 0)
+        stk_buf_printf(out, ", %.3g GPU-hours", c.gpu_h);
+    if (isfinite(c.su))
+        stk_buf_printf(out, ", %.3g SU", c.su);
+    stk_buf_putc(out, '\n');
+}
+
 static void put_used(struct stk_buf *out, const struct stk_job_view *v,
                      const struct stk_job_text *t)
 {
@@ -315,6 +337,7 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
     if (v->use.gpu_memory_bytes > 0)
         stk_buf_printf(out, "  %-9s%s\n", "GPU mem",
                        stk_format_size((uint64_t)v->use.gpu_memory_bytes, a, sizeof a));
+    put_cost(out, v, t);
     if (v->use.read_bytes >= 1 << 20 || v->use.write_bytes >= 1 << 20)
         stk_buf_printf(
             out, "  %-9sread %s, wrote %s\n", "files",
@@ -382,11 +405,44 @@ static void put_notes(struct stk_buf *out, const struct stk_job_view *v, unsigne
         }
 }
 
+static const char *known_size(double bytes, char *buf, size_t size)
+{
+    return bytes >= 0 ? stk_format_size((uint64_t)bytes, buf, size) : "-";
+}
+
+/* Slurm has no figures per node, a profile of the job does. */
+static void put_nodes(struct stk_buf *out, const struct stk_job_text *t)
+{
+    struct stk_grid g;
+    struct stk_buf host = STK_BUF_INIT;
+    char busy[48], memory[32], gpus[32], util[24], gpu_memory[32];
+    stk_grid_init(&g, "brrrrr");
+    stk_grid_row(&g, "node", "CPUs busy", "memory", "GPUs", "GPU busy", "GPU memory");
+    for (size_t i = 0; i < t->nodes->n && i < 100; i++) {
+        const struct stk_job_node *n = &t->nodes->node[i];
+        snprintf(busy, sizeof busy, n->cpus_busy >= 0 ? "%.2f of %u" : "-", n->cpus_busy, n->cores);
+        snprintf(gpus, sizeof gpus, n->gpus ? "%u" : "-", n->gpus);
+        stk_grid_row(&g, stk_word_cut(&host, n->host, 64), busy,
+                     known_size(n->peak_bytes, memory, sizeof memory), gpus,
+                     stk_word_share(n->gpu_util, util, sizeof util),
+                     known_size(n->gpu_memory_bytes, gpu_memory, sizeof gpu_memory));
+    }
+    stk_buf_puts(out, "\n  from the profile ");
+    put_clean(out, t->nodes->path, t->columns > 40 ? t->columns - 22 : 40);
+    stk_buf_putc(out, '\n');
+    stk_grid_fit(&g, 2, t->columns);
+    stk_grid_render(&g, 2, out);
+    if (t->nodes->n > 100)
+        stk_buf_printf(out, "  and %zu more nodes\n", t->nodes->n - 100);
+    stk_grid_release(&g);
+    stk_buf_release(&host);
+}
+
 void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
                   struct stk_buf *out)
 {
     struct stk_job_view v;
-    stk_job_judge(job, t->now, t->advise_s, &v);
+    stk_job_judge(job, t->scale.now, t->scale.advise_s, &v);
     put_head(out, job, t);
     put_got(out, job, t);
     put_waiting(out, &v, t);
@@ -396,6 +452,8 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
         put_used(out, &v, t);
     if (t->steps && job->nsteps)
         put_steps(out, job, t->columns);
+    if (t->nodes)
+        put_nodes(out, t);
     put_notes(out, &v, t->columns);
 }
 
@@ -412,7 +470,7 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
     struct stk_job_view v;
     struct stk_buf id = STK_BUF_INIT, name = STK_BUF_INIT, state = STK_BUF_INIT;
     char nodes[24], cpus[24], gpus[24], time[32], a[24], b[24], c[24];
-    stk_job_judge(j, t->now, t->advise_s, &v);
+    stk_job_judge(j, t->scale.now, t->scale.advise_s, &v);
     const struct stk_slurm_tres *r = j->alloc.cpus >= 0 ? &j->alloc : &j->asked;
     cell_count(r->nodes, nodes, sizeof nodes);
     cell_count(r->cpus, cpus, sizeof cpus);
@@ -475,7 +533,7 @@ void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text 
             !stk_job_of_array(jobs, jobs->job[i].array_id, &all))
             continue;
         arrays++;
-        stk_job_judge(&all, t->now, t->advise_s, &v);
+        stk_job_judge(&all, t->scale.now, t->scale.advise_s, &v);
         if (v.nnotes) {
             stk_buf_printf(out, "\narray %llu, by its largest tasks",
                            (unsigned long long)all.array_id);

@@ -6,13 +6,14 @@
 #define STK_REPORT_JOB_H
 
 #include "base/json.h"
-#include "job/job.h"
+#include "job/nodes.h"
+#include "job/totals.h"
 
 struct stk_job_text {
     unsigned columns; /* at least 60 */
     bool utf8, steps; /* steps: a table of them */
-    int64_t now;      /* seconds since 1970 */
-    double advise_s;  /* job/job.h */
+    struct stk_job_scale scale;
+    const struct stk_job_nodes *nodes; /* of the only job, from a profile; NULL: none */
 };
 
 /* One job: requested, allocated, used, why it waits, what to write next time. */
@@ -21,6 +22,15 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
 /* One row per job. Each array gets a line on what to write next time. */
 void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
                    struct stk_buf *out);
+/* Totals of several jobs: counts by state, core-hours used and idle, SUs, jobs that did not
+ * complete. */
+void stk_job_totals_text(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                         struct stk_buf *out);
+void stk_job_totals_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                         struct stk_jw *w);
+/* A header, and a row per job. */
+void stk_job_csv(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                 struct stk_buf *out);
 /* What could not be queried, in sentences; nothing if all is well. */
 void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct stk_buf *out);
 /* Members of the open object; names as in docs/slurm.md. */

@@ -140,10 +140,45 @@ static void put_next(struct stk_jw *w, const struct stk_job_view *v)
     stk_jw_close(w, ']');
 }
 
+static void put_cost(struct stk_jw *w, const struct stk_job_view *v, const struct stk_job_text *t)
+{
+    struct stk_job_cost c;
+    stk_job_cost(v, &t->scale.su, &c);
+    stk_jw_key(w, "cost");
+    bool pretty = open_row(w);
+    stk_jw_put_known_f64(w, "core_hours", c.core_h);
+    stk_jw_put_known_f64(w, "core_hours_used", c.used_h);
+    stk_jw_put_known_f64(w, "core_hours_idle", c.idle_h);
+    stk_jw_put_known_f64(w, "gpu_hours", c.gpu_h);
+    stk_jw_put_f64(w, "su", c.su);
+    close_row(w, pretty);
+}
+
+/* Per node, from a profile of the job. */
+static void put_nodes(struct stk_jw *w, const struct stk_job_text *t)
+{
+    stk_jw_put_str(w, "profile", t->nodes ? t->nodes->path : NULL);
+    put_array(w, "nodes");
+    for (size_t i = 0; t->nodes && i < t->nodes->n; i++) {
+        const struct stk_job_node *n = &t->nodes->node[i];
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "host", n->host);
+        stk_jw_put_u64(w, "cpus", n->cores);
+        stk_jw_put_known_f64(w, "cpus_busy", n->cpus_busy);
+        stk_jw_put_known_f64(w, "memory_bytes", n->peak_bytes);
+        stk_jw_put_u64(w, "gpus", n->gpus);
+        put_text(w, "gpu_kind", n->gpu_kind);
+        stk_jw_put_known_f64(w, "gpu_util", n->gpu_util);
+        stk_jw_put_known_f64(w, "gpu_memory_bytes", n->gpu_memory_bytes);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
 static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struct stk_job_text *t)
 {
     struct stk_job_view v;
-    stk_job_judge(j, t->now, t->advise_s, &v);
+    stk_job_judge(j, t->scale.now, t->scale.advise_s, &v);
     stk_jw_open(w, '{');
     put_who(w, j);
     put_times(w, j, &v);
@@ -159,6 +194,8 @@ static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struc
     stk_jw_put_known_f64(w, "time_share", v.time_share);
     stk_jw_close(w, '}');
     put_doubts(w, &v);
+    put_cost(w, &v, t);
+    put_nodes(w, t);
     put_steps(w, j);
     put_next(w, &v);
     stk_jw_close(w, '}');
@@ -171,6 +208,7 @@ void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *
     for (size_t i = 0; i < jobs->n; i++)
         put_job(w, &jobs->job[i], t);
     stk_jw_close(w, ']');
+    stk_job_totals_json(jobs, t, w);
     stk_jw_put_bool(w, "more", jobs->more);
     put_array(w, "missing");
     for (size_t i = 0; i < 4; i++)

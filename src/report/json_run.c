@@ -5,6 +5,22 @@
 
 /* ---- who ----------------------------------------------------------------------------------- */
 
+/* Names of the Python packages it loaded; null: unknown. */
+static void put_libraries(struct stk_jw *w, uint64_t libraries)
+{
+    static const char *const names[] = {STK_LIBRARY_NAMES};
+    stk_jw_key(w, "libraries");
+    if (!(libraries & STK_LIBRARIES_SEEN)) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (libraries & 2ull << i)
+            stk_jw_str(w, names[i]);
+    stk_jw_close(w, ']');
+}
+
 static void put_process(struct stk_jw *w, const struct stk_profile *p,
                         const struct stk_prof_proc *o)
 {
@@ -46,10 +62,12 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_put_u64(w, "dropped_trace", o->dropped_trace);
     stk_jw_put_u64(w, "uring_rings", o->uring_rings);
     stk_jw_put_u64(w, "kernel_aio_calls", o->kernel_aio_calls);
+    stk_jw_put_bool(w, "blind", o->blind);
     stk_jw_put_u64(w, "told_read_bytes", o->told_read_bytes);
     stk_jw_put_u64(w, "grouped_files", o->grouped_files);
     stk_jw_put_u64(w, "minor_faults", o->minor_faults);
     stk_jw_put_u64(w, "major_faults", o->major_faults);
+    put_libraries(w, o->libraries);
 }
 
 void stk_rj_processes(struct stk_jw *w, const struct stk_profile *p)

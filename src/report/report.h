@@ -60,6 +60,10 @@ void stk_report_json(const struct stk_report *r, struct stk_jw *w);
 void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w);
 void stk_report_rules_json(struct stk_jw *w);
 
+/* Appends the names, relative to dir, of the files below it that were read, one per line. Returns
+ * how many cannot be listed: groups, and names with a line break. */
+size_t stk_report_list_read(const struct stk_analysis *a, const char *dir, struct stk_buf *out);
+
 /* The names of the tables, NULL-terminated. */
 const char *const *stk_report_csv_names(void);
 /* Writes one table, by its name, to path. */

@@ -209,6 +209,8 @@ static void write_comparison(const struct stk_comparison *c, struct stk_jw *w)
         stk_jw_null(w);
     stk_jw_put_f64(w, "speed_of_b", c->speed);
     stk_jw_put_f64(w, "su_of_b", c->su);
+    stk_jw_put_u64(w, "common_n", c->common);
+    put_n(w, "clear_of_noise", c->noise_known, c->clear);
     stk_jw_put_str(w, "text", c->text);
     stk_jw_close(w, '}');
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/style.h"
 #include "base/units.h"
 #include "report/report.h"
 #include "report/scale.h"
@@ -163,7 +164,7 @@ static void name_line(const struct stk_scaling *all, size_t series, struct stk_b
 static void say_cautions(const struct stk_scaling *all, unsigned columns, struct stk_buf *out)
 {
     if (all->ncautions)
-        stk_buf_puts(out, "\nCautions\n");
+        stk_buf_puts(out, "\n" STK_WARN "Cautions" STK_PLAIN "\n");
     for (size_t i = 0; i < all->ncautions; i++) {
         const struct stk_caution *c = &all->caution[i];
         const char *name = all->series[c->series].from->name;

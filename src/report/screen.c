@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -324,7 +325,7 @@ static void put_few(const struct stk_report *r, size_t n, struct stk_buf *out)
 {
     struct stk_buf cell = STK_BUF_INIT;
     struct stk_grid t;
-    char gain[48];
+    char gain[48], severity[16];
     size_t id_width = 0, gain_width = 0;
     for (size_t i = 0; i < n; i++) {
         const struct stk_finding *f = &r->advice->finding[i];
@@ -337,7 +338,9 @@ static void put_few(const struct stk_report *r, size_t n, struct stk_buf *out)
     stk_grid_init(&t, "llrl");
     for (size_t i = 0; i < n; i++) {
         const struct stk_finding *f = &r->advice->finding[i];
-        stk_grid_row(&t, stk_severity_name(f->severity), f->id, gain_text(f, gain, sizeof gain),
+        snprintf(severity, sizeof severity, "%s%s" STK_PLAIN, stk_word_weight(f->severity),
+                 stk_severity_name(f->severity));
+        stk_grid_row(&t, severity, f->id, gain_text(f, gain, sizeof gain),
                      stk_word_cut(&cell, f->title, room));
     }
     stk_grid_render(&t, 2, out);
@@ -349,7 +352,9 @@ static void put_findings(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_advice *adv = r->advice;
     size_t n = adv->nfindings < FINDINGS_SHOWN ? adv->nfindings : FINDINGS_SHOWN;
+    stk_buf_puts(out, STK_STRONG);
     stk_report_wrapped(adv->verdict, 0, r->columns, out);
+    stk_buf_puts(out, STK_PLAIN);
     put_few(r, n, out);
     if (adv->nfindings > n)
         stk_buf_printf(out, "  and %zu more; ", adv->nfindings - n);

@@ -159,7 +159,7 @@ static void put_phases(const struct stk_report *r, struct stk_buf *out)
     struct stk_buf name = STK_BUF_INIT;
     struct stk_grid t;
     stk_grid_init(&t, "lrrrrrr");
-    stk_grid_row(&t, "phase", "times", "in all", "share", "mean", "longest", "I/O, about");
+    stk_grid_row(&t, "phase", "times", "in all", "share", "mean", "longest", "I/O, threads added");
     for (size_t i = 0; i < n; i++) {
         const struct stk_phase *ph = &a->phase[i];
         char times[32], total[40], share[16], mean[40], max[40], io[40];
@@ -180,7 +180,7 @@ static void put_phases(const struct stk_report *r, struct stk_buf *out)
 static void put_steps(const struct stk_steps *s, unsigned columns, struct stk_buf *out)
 {
     struct stk_buf line = STK_BUF_INIT;
-    char n[40], mean[40], p50[40], p99[40], max[40], io[40], share[16];
+    char n[40], mean[40], p50[40], p99[40], max[40], io[40];
     if (!s->count)
         return;
     stk_buf_printf(
@@ -191,9 +191,8 @@ static void put_steps(const struct stk_steps *s, unsigned columns, struct stk_bu
         stk_word_time(s->p99_s, p99, sizeof p99), stk_word_time(s->max_s, max, sizeof max));
     stk_report_wrapped(stk_buf_cstr(&line), 2, columns, out);
     stk_buf_release(&line);
-    stk_buf_printf(out, "  I/O per step about %s, %s of it\n",
-                   stk_word_time(s->io_s, io, sizeof io),
-                   stk_word_share(s->mean_s > 0 ? s->io_s / s->mean_s : -1, share, sizeof share));
+    stk_buf_printf(out, "  I/O per step about %s, threads added up\n",
+                   stk_word_time(s->io_s, io, sizeof io));
 }
 
 static void put_epochs(const struct stk_report *r, struct stk_buf *out)
@@ -203,7 +202,7 @@ static void put_epochs(const struct stk_report *r, struct stk_buf *out)
     struct stk_grid t;
     stk_grid_init(&t, "rrrrr");
     stk_grid_row(&t, a->epochs_marked ? "epoch" : "epoch, detected", "begins", "lasts", "read",
-                 "I/O, about");
+                 "I/O, threads added");
     for (size_t i = 0; i < n; i++) {
         const struct stk_epoch *e = &a->epoch[i];
         char number[24], begins[40], lasts[40], read[40], io[40];

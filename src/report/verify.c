@@ -1,6 +1,7 @@
 /* verify.c - the result of `stoker verify`: its problems and a verdict as text, all as JSON. */
 #include "report/verify.h"
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -13,15 +14,15 @@ static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
     uint64_t damage = r->problems.count - r->problems.unsupported;
     const char *comma = ": ";
     if (!r->problems.count && !stk_notes_missing(&r->notes)) {
-        stk_buf_puts(out, ": whole");
+        stk_buf_puts(out, ": " STK_GOOD "whole" STK_PLAIN);
         return;
     }
     if (damage)
-        stk_buf_printf(out, ": damaged, %s problem%s", stk_format_count(damage, a, sizeof a),
-                       damage == 1 ? "" : "s");
+        stk_buf_printf(out, ": " STK_BAD "damaged" STK_PLAIN ", %s problem%s",
+                       stk_format_count(damage, a, sizeof a), damage == 1 ? "" : "s");
     if (!r->problems.unsupported && !stk_notes_missing(&r->notes))
         return;
-    stk_buf_printf(out, "%s not all of it was read", damage ? ";" : ":");
+    stk_buf_printf(out, "%s " STK_WARN "not all of it was read" STK_PLAIN, damage ? ";" : ":");
     if (r->problems.unsupported) {
         stk_buf_printf(out, ": %s unsupported",
                        stk_format_count(r->problems.unsupported, a, sizeof a));

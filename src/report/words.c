@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -267,6 +268,11 @@ static size_t word_length(const char *s)
             n += 1 + next;
     }
     return n;
+}
+
+const char *stk_word_weight(enum stk_severity s)
+{
+    return s == STK_SEV_HIGH ? STK_BAD : s == STK_SEV_MEDIUM ? STK_WARN : STK_STRONG;
 }
 
 void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out)

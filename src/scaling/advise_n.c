@@ -69,11 +69,23 @@ void stk_scaling_plateau(struct stk_scaling_series *s)
 
 /* ---- sentences ---------------------------------------------------------------------------- */
 
+/* Medians of two modes may be of different ones: their fast runs are comparable. */
+static const char *fast_alone(const struct stk_scaling_row *r, const struct stk_scaling_row *base,
+                              char *buf, size_t size)
+{
+    double low = base->modes.low / base->cost.median / (r->modes.low / r->cost.median);
+    buf[0] = '\0';
+    if (r->modes.nhigh || base->modes.nhigh)
+        snprintf(buf, size, "; two modes: %.2fx by the fast runs of both",
+                 low * r->speedup / (double)base->n);
+    return buf;
+}
+
 static void describe(const struct stk_scaling *all, const struct stk_scaling_series *s,
                      const char *wish, struct stk_choice *c)
 {
     const struct stk_scaling_row *r = &s->row[c->row], *base = &s->row[s->base];
-    char n[80], n0[80], took[48];
+    char n[80], n0[80], took[48], modes[64];
     stk_scaling_n(all, r->n, n, sizeof n);
     stk_scaling_n(all, base->n, n0, sizeof n0);
     char d[32];
@@ -88,8 +100,9 @@ static void describe(const struct stk_scaling *all, const struct stk_scaling_ser
         snprintf(c->sentence, sizeof c->sentence, "%s: %s %s", wish, n, took);
     else
         snprintf(c->sentence, sizeof c->sentence,
-                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs (%.0f %% efficient)", wish, n,
-                 took, r->speedup / (double)base->n, n0, r->relative_su, 100 * r->efficiency);
+                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs (%.0f %% efficient%s)", wish, n,
+                 took, r->speedup / (double)base->n, n0, r->relative_su, 100 * r->efficiency,
+                 fast_alone(r, base, modes, sizeof modes));
 }
 
 static void because(struct stk_choice *c, const char *fmt, ...) STK_PRINTF(2, 3);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/units.h"
 #include "scaling/priv.h"
 
 #define SPREAD  0.10 /* (max - min) / median of an N: more repeats would help */
@@ -17,6 +18,8 @@
                              be chance */
 #define SHORT_S      0.01 /* shorter runs measure the start of a program */
 #define CAUTIONS_MAX 1000
+#define LAUNCH_SHARE 0.05 /* of a run: less does not change a decision */
+#define SHORT_JOB_S  10   /* starting a job and its ranks takes a noticeable part of that */
 
 int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
                      const char *fmt, ...)
@@ -187,6 +190,55 @@ static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *e
     return rc;
 }
 
+/* *jobs: some of its runs were jobs of a scheduler. */
+static double median_launch(const struct stk_study_series *s, uint64_t n, bool *jobs)
+{
+    double v[64];
+    size_t k = 0;
+    for (size_t i = 0; i < s->nruns && k < sizeof v / sizeof *v; i++) {
+        const struct stk_study_run *r = &s->run[i];
+        if (r->n != n || r->status != STK_RUN_OK)
+            continue;
+        *jobs = *jobs || r->job;
+        v[k] = r->launch_s;
+        k += isnan(v[k]) ? 0 : 1;
+    }
+    return stk_median(v, k);
+}
+
+/* The launcher takes its time whatever N is: in short runs it looks like serial work. */
+static int look_at_launch(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    const struct stk_scaling_row *worst = NULL;
+    double share = LAUNCH_SHARE, launch = NAN;
+    bool jobs = false, known = false;
+    char n[80], a[32], b[32];
+    for (size_t i = 0; i < s->nrows; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        double here = r->runs ? median_launch(s->from, r->n, &jobs) : NAN;
+        known = known || !isnan(here);
+        if (here / r->wall_s > share) {
+            worst = r;
+            launch = here;
+            share = here / r->wall_s;
+        }
+    }
+    if (worst)
+        return stk_scaling_warn(
+            all, index, "launch", err,
+            "%s: the launcher alone takes %s of %s (%.0f %%), measured with an empty command: this "
+            "part does not shrink with N and looks like serial work; longer runs hide it",
+            stk_scaling_n(all, worst->n, n, sizeof n), stk_format_duration(launch, a, sizeof a),
+            stk_format_duration(worst->wall_s, b, sizeof b), 100 * share);
+    if (known || !jobs || s->last == s->nrows || !(s->row[s->last].wall_s < SHORT_JOB_S))
+        return 0;
+    return stk_scaling_warn(all, index, "launch", err,
+                            "jobs of %s take less than 10 s: the start of the job and its launcher "
+                            "may be a large part of that, and looks like serial work",
+                            stk_scaling_n(all, s->row[s->last].n, n, sizeof n));
+}
+
 /* Slower and then faster again: not a peak, something else changed. */
 static int look_at_shape(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
@@ -235,9 +287,9 @@ static int look_at_fit(struct stk_scaling *all, size_t index, struct stk_err *er
 
 int stk_scaling_cautions(struct stk_scaling *all, size_t series, struct stk_err *err)
 {
-    static look *const looks[] = {look_at_failures, look_at_noise, stk_scaling_modes,
-                                  look_at_spread,   look_at_kinds, look_at_allocation,
-                                  look_at_base,     look_at_shape, look_at_fit};
+    static look *const looks[] = {
+        look_at_failures,   look_at_noise, stk_scaling_modes, look_at_spread, look_at_kinds,
+        look_at_allocation, look_at_base,  look_at_launch,    look_at_shape,  look_at_fit};
     int rc = 0;
     for (size_t i = 0; i < sizeof looks / sizeof *looks && !rc; i++)
         rc = looks[i](all, series, err);

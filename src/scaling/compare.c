@@ -86,12 +86,54 @@ static const struct stk_scaling_row *row_at(const struct stk_scaling_series *s, 
     return NULL;
 }
 
+/* The error (95 %) of the logarithm of the ratio of two rows of different series, each with its own
+ * noise (Welch). NaN: unknown. */
+static double slack_between(const struct stk_scaling_series *a, const struct stk_scaling_row *ra,
+                            const struct stk_scaling_series *b, const struct stk_scaling_row *rb)
+{
+    double va = pow(a->noise.relative_sd, 2) / stk_median_worth((double)ra->runs);
+    double vb = pow(b->noise.relative_sd, 2) / stk_median_worth((double)rb->runs);
+    if (!(a->noise.dof >= 1) || !(b->noise.dof >= 1))
+        return NAN;
+    double dof = va + vb > 0 ? pow(va + vb, 2) / (va * va / a->noise.dof + vb * vb / b->noise.dof)
+                             : a->noise.dof;
+    return stk_t95(dof) * sqrt(va + vb);
+}
+
+/* ", clear of the noise (+-3 %)": whether the difference at an N may be chance. */
+static const char *verdict(const struct stk_scaling *all, const struct stk_comparison *c,
+                           const struct stk_scaling_row *r, char *buf, size_t size)
+{
+    const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
+    const struct stk_scaling_row *other = row_at(b, r->n);
+    double slack = slack_between(a, r, b, other);
+    bool clear = fabs(log(r->work_cost / other->work_cost)) > slack;
+    buf[0] = '\0';
+    if (!isnan(slack))
+        snprintf(buf, size, " (%s the noise, +-%.2g %%)", clear ? "clear of" : "within",
+                 100 * (exp(slack) - 1));
+    return buf;
+}
+
+static void count_clear(const struct stk_scaling *all, struct stk_comparison *c)
+{
+    const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
+    c->noise_known = a->noise.dof >= 1 && b->noise.dof >= 1;
+    for (size_t i = 0; i < a->nrows; i++) {
+        const struct stk_scaling_row *r = &a->row[i], *other = row_at(b, r->n);
+        if (!r->runs || !other)
+            continue;
+        c->common++;
+        c->clear += fabs(log(r->work_cost / other->work_cost)) > slack_between(a, r, b, other);
+    }
+}
+
 /* Two kinds: at the smallest and the largest N they have in common. */
 static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     const struct stk_scaling_row *first = NULL, *last = NULL;
-    char n[80], m[80];
+    char n[80], m[80], sure[48];
     for (size_t i = 0; i < a->nrows; i++)
         if (a->row[i].runs && row_at(b, a->row[i].n)) {
             first = first ? first : &a->row[i];
@@ -104,12 +146,18 @@ static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
         return;
     }
     double at_first = first->work_cost / row_at(b, first->n)->work_cost;
-    int len = snprintf(c->text, sizeof c->text, "%.60s is %.2fx as fast as %.60s with %s",
-                       name_of(b), at_first, name_of(a), stk_scaling_n(all, first->n, n, sizeof n));
+    int len = snprintf(c->text, sizeof c->text, "%.60s is %.2fx as fast as %.60s with %s%s",
+                       name_of(b), at_first, name_of(a), stk_scaling_n(all, first->n, n, sizeof n),
+                       verdict(all, c, first, sure, sizeof sure));
     if (last != first && len > 0 && (size_t)len < sizeof c->text)
-        len += snprintf(c->text + len, sizeof c->text - (size_t)len, ", %.2fx with %s",
+        len += snprintf(c->text + len, sizeof c->text - (size_t)len, ", %.2fx with %s%s",
                         last->work_cost / row_at(b, last->n)->work_cost,
-                        stk_scaling_n(all, last->n, m, sizeof m));
+                        stk_scaling_n(all, last->n, m, sizeof m),
+                        verdict(all, c, last, sure, sizeof sure));
+    if (c->noise_known && c->common > 2 && len > 0 && (size_t)len < sizeof c->text)
+        len += snprintf(c->text + len, sizeof c->text - (size_t)len,
+                        "; the difference is clear of the noise at %zu of %zu common N", c->clear,
+                        c->common);
     if (!isnan(c->su) && len > 0 && (size_t)len < sizeof c->text)
         snprintf(c->text + len, sizeof c->text - (size_t)len,
                  "; at their cheapest it takes %.2fx the SUs", c->su);
@@ -120,6 +168,7 @@ static void compare_two(const struct stk_scaling *all, struct stk_comparison *c)
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     c->speed = fastest(a)->work_cost / fastest(b)->work_cost;
     c->su = NAN;
+    count_clear(all, c);
     if (a->su_known && b->su_known)
         c->su = stk_scaling_price(cheapest(b)) / stk_scaling_price(cheapest(a));
     c->accelerator = has_no_gpus(a) && uses_gpus(b);

@@ -128,7 +128,8 @@ static struct allocation allocation_of(const struct stk_scaling_options *o,
 static unsigned missing_of(const struct stk_su_rates *su, const struct allocation *a)
 {
     return (su->core > 0 && isnan(a->cores) ? STK_SU_NO_CORES : 0u) |
-           (su->gpu > 0 && isnan(a->gpus) && isnan(a->cores) ? STK_SU_NO_GPUS : 0u) |
+           (su->gpu > 0 && !(su->core > 0) && isnan(a->gpus) && isnan(a->cores) ? STK_SU_NO_GPUS
+                                                                                : 0u) |
            (su->node > 0 && isnan(a->nodes) ? STK_SU_NO_NODES : 0u);
 }
 

@@ -98,7 +98,7 @@ const char *stk_wish_id(enum stk_wish w); /* "fastest", "max-relative-su" */
 struct stk_choice {
     bool asked, found;
     size_t row; /* of the N */
-    char sentence[320], reason[320];
+    char sentence[384], reason[320];
 };
 
 struct stk_scaling_series {
@@ -131,7 +131,10 @@ struct stk_comparison {
     bool pays;        /* b costs fewer SUs than a, each at its cheapest */
     double speed;     /* best time of a / best time of b */
     double su;        /* cheapest SU of b / cheapest SU of a; NaN: unknown */
-    char text[480];
+    size_t common;    /* N that both have */
+    size_t clear;     /* at how many of them the difference is clear of the noise */
+    bool noise_known; /* of both */
+    char text[640];
 };
 
 struct stk_scaling {

@@ -76,15 +76,24 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runner_plan *p, s
     if (rc)
         return rc;
     enum mpi kind = mpi_kind(path);
-    bool threads = p->threads_per_rank > 1 && !p->oversubscribe;
+    bool threads = p->threads_per_rank > 1 && !p->oversubscribe, placed = p->nspread + p->npack > 0;
     stk_words_add(&l->prefix, path);
     stk_words_add(&l->prefix, "-n");
     stk_words_add(&l->prefix, "{ranks}");
     if (kind == MPI_OPEN && p->oversubscribe)
         stk_words_add(&l->prefix, "--oversubscribe");
     /* A rank with threads gets as many cores; by default both would bind it to one. */
-    if (kind == MPI_OPEN && threads) {
-        snprintf(text, sizeof text, "slot:PE=%llu", (unsigned long long)p->threads_per_rank);
+    if (kind == MPI_OTHER && placed)
+        return stk_err_set(err, STK_E_USAGE, path, -1,
+                           "it is neither Open MPI nor MPICH: say with --launcher how it places "
+                           "{ranks_per_node} ranks on each node");
+    if (kind == MPI_HYDRA && placed) {
+        stk_words_add(&l->prefix, "-ppn");
+        stk_words_add(&l->prefix, "{ranks_per_node}");
+    }
+    if (kind == MPI_OPEN && (threads || placed)) {
+        snprintf(text, sizeof text, "%s:PE=%llu", placed ? "ppr:{ranks_per_node}:node" : "slot",
+                 (unsigned long long)(threads ? p->threads_per_rank : 1));
         stk_words_add(&l->prefix, "--map-by");
         stk_words_add(&l->prefix, text);
     } else if (kind == MPI_HYDRA && threads) {
@@ -348,6 +357,14 @@ static const char *mark_at(const char *s, const struct stk_marks *m, uint64_t *v
     if (m->size && strncmp(s, "{size}", 6) == 0) {
         *value = m->size;
         return s + 6;
+    }
+    if (m->nodes && strncmp(s, "{nodes}", 7) == 0) {
+        *value = m->nodes;
+        return s + 7;
+    }
+    if (m->ranks_per_node && strncmp(s, "{ranks_per_node}", 16) == 0) {
+        *value = m->ranks_per_node;
+        return s + 16;
     }
     return NULL;
 }

@@ -11,95 +11,23 @@
 
 #include "base/csv.h"
 #include "base/num.h"
+#include "study/headings.h"
 #include "study/study.h"
 
 #define COLUMNS_MAX 256
 #define CELL_MAX    1023
-
-enum column {
-    C_NONE, /* not ours */
-    C_N,
-    C_TIME,
-    C_REPEAT,
-    C_SERIES,
-    C_CORES,
-    C_GPUS,
-    C_NODES,
-    C_HOST,
-    C_STATUS,
-    C_KIND,
-    C_NOTE,
-    C_JOB,
-    C_QUEUE,
-    C_VALUE,
-    C_RATE,
-    C_COUNT /* threads, ranks: N if no column has that name */
-};
-
-static const struct {
-    const char *name;
-    enum column column;
-} names[] = {
-    {"n", C_N},
-    {"time", C_TIME},
-    {"repeat", C_REPEAT},
-    {"series", C_SERIES},
-    {"cores", C_CORES},
-    {"gpus", C_GPUS},
-    {"nodes", C_NODES},
-    {"host", C_HOST},
-    {"status", C_STATUS},
-    {"kind", C_KIND},
-    {"note", C_NOTE},
-    {"job", C_JOB},
-    {"queue", C_QUEUE},
-    {"value", C_VALUE},
-    {"rate", C_RATE},
-    /* synonyms, including sacct's */
-    {"time_s", C_TIME},
-    {"time (s)", C_TIME},
-    {"time [s]", C_TIME},
-    {"t", C_TIME},
-    {"seconds", C_TIME},
-    {"wall", C_TIME},
-    {"wall_s", C_TIME},
-    {"walltime", C_TIME},
-    {"elapsed", C_TIME},
-    {"run", C_REPEAT},
-    {"name", C_SERIES},
-    {"cpus", C_CORES},
-    {"alloccpus", C_CORES},
-    {"allocnodes", C_NODES},
-    {"nnodes", C_NODES},
-    {"node", C_HOST},
-    {"nodelist", C_HOST},
-    {"hostname", C_HOST},
-    {"state", C_STATUS},
-    {"gpu", C_KIND},
-    {"gpu_kind", C_KIND},
-    {"node_kind", C_KIND},
-    {"jobid", C_JOB},
-    {"queue_s", C_QUEUE},
-    {"metric", C_VALUE},
-    {"throughput", C_RATE},
-    {"threads", C_COUNT},
-    {"ranks", C_COUNT},
-    {"processes", C_COUNT},
-    {"ntasks", C_COUNT},
-    {"workers", C_COUNT},
-};
-#define POSITIONAL 9 /* without a header: the first nine, in this order */
 
 struct reader {
     struct stk_study *study;
     const char *text, *path, *series;
     size_t len;
     char delim;
-    enum column column[COLUMNS_MAX];
-    size_t ncolumns;
-    enum column n_from;   /* the column used as N */
-    size_t line_at, line; /* the line of the byte line_at, from 1 */
-    bool started;         /* the first row was read */
+    struct stk_heading column[COLUMNS_MAX];
+    size_t ncolumns, n_from; /* n_from: the index of the column used as N */
+    size_t line_at, line;    /* the line of the byte line_at, from 1 */
+    bool started;            /* the first row was read */
+    bool skip_steps;         /* sacct: rows of steps repeat the rows of their jobs */
+    bool unplaced;           /* converted from another format: lines mean nothing */
 };
 
 /* One row being read. */
@@ -107,7 +35,8 @@ struct fields {
     struct stk_study_run run;
     char text[6][STK_STUDY_TEXT_MAX + 1]; /* series, host, kind, note, job, status */
     double time_s[COLUMNS_MAX];           /* NaN: empty */
-    size_t ntimes;
+    double value[COLUMNS_MAX];
+    size_t ntimes, nvalues;
     bool has_n, has_series, has_status, has_repeat;
 };
 
@@ -115,7 +44,8 @@ static int bad(struct reader *r, struct stk_err *err, const char *fmt, const cha
 {
     char shown[64];
     snprintf(shown, sizeof shown, "%.60s", cell);
-    return stk_err_set(err, STK_E_CORRUPT, r->path, (int64_t)r->line, fmt, shown);
+    return stk_err_set(err, STK_E_CORRUPT, r->path, r->unplaced ? -1 : (int64_t)r->line, fmt,
+                       shown);
 }
 
 /* ---- cells -------------------------------------------------------------------------------- */
@@ -141,11 +71,17 @@ static int keep_text(struct reader *r, char *to, const char *cell, size_t len, s
 
 enum { T_SERIES, T_HOST, T_KIND, T_NOTE, T_JOB, T_STATUS };
 
-static int take_number(struct reader *r, struct fields *f, enum column c, const char *cell,
-                       size_t len, struct stk_err *err)
+/* A number of things. */
+static int take_number(struct reader *r, struct fields *f, size_t i, const char *cell, size_t len,
+                       struct stk_err *err)
 {
     int64_t v = -1;
-    bool is_n = c == r->n_from;
+    bool is_n = i == r->n_from;
+    enum stk_table_col c = r->column[i].column;
+    int64_t *to = c == STK_COL_CORES   ? &f->run.cores
+                  : c == STK_COL_GPUS  ? &f->run.gpus
+                  : c == STK_COL_NODES ? &f->run.nodes
+                                       : NULL;
     if (!len && !is_n)
         return 0;
     if (read_count(cell, len, &v) || (is_n && v < 1))
@@ -157,59 +93,82 @@ static int take_number(struct reader *r, struct fields *f, enum column c, const 
         f->run.n = (uint64_t)v;
         f->has_n = true;
     }
-    switch (c) {
-    case C_REPEAT:
+    if (c == STK_COL_REPEAT) {
         f->run.repeat = (uint32_t)v;
         f->has_repeat = true;
-        break;
-    case C_CORES:
-        f->run.cores = v;
-        break;
-    case C_GPUS:
-        f->run.gpus = v;
-        break;
-    case C_NODES:
-        f->run.nodes = v;
-        break;
-    default:
-        break;
     }
+    if (to)
+        *to = v;
     return 0;
 }
 
-static int take_cell(struct reader *r, struct fields *f, enum column c, const char *cell,
-                     size_t len, struct stk_err *err)
+/* The number of "NAME=4" in "billing=4,cpu=4,gres/gpu=2"; -1: none. */
+static int64_t tres_of(const char *cell, const char *name)
 {
-    static const int text_of[] = {[C_SERIES] = T_SERIES, [C_HOST] = T_HOST, [C_KIND] = T_KIND,
-                                  [C_NOTE] = T_NOTE,     [C_JOB] = T_JOB,   [C_STATUS] = T_STATUS};
-    double *time = c == C_QUEUE ? &f->run.queue_s : &f->time_s[f->ntimes];
+    size_t len = strlen(name);
+    int64_t v;
+    for (const char *p = cell; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strncmp(p, name, len) == 0 && p[len] == '=')
+            return read_count(p + len + 1, strcspn(p + len + 1, ","), &v) ? -1 : v;
+    return -1;
+}
+
+/* What Slurm allocated. Without GPUs in the list, there were none. */
+static void take_tres(struct fields *f, const char *cell)
+{
+    int64_t cpus = tres_of(cell, "cpu"), gpus = tres_of(cell, "gres/gpu");
+    if (cpus < 0)
+        return;
+    f->run.cores = f->run.cores >= 0 ? f->run.cores : cpus;
+    f->run.gpus = f->run.gpus >= 0 ? f->run.gpus : gpus >= 0 ? gpus : 0;
+    f->run.nodes = f->run.nodes >= 0 ? f->run.nodes : tres_of(cell, "node");
+}
+
+static int take_time(struct reader *r, struct fields *f, const struct stk_heading *h,
+                     const char *cell, size_t len, struct stk_err *err)
+{
+    bool queue = h->column == STK_COL_QUEUE;
+    double *to = queue ? &f->run.queue_s : &f->time_s[f->ntimes];
+    if (queue && strcmp(cell, "0") == 0)
+        return 0;
+    if (stk_study_parse_time(cell, len, h->factor, h->hours, to))
+        return bad(r, err, "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03", cell);
+    f->ntimes += !queue;
+    return 0;
+}
+
+static int take_cell(struct reader *r, struct fields *f, size_t i, const char *cell, size_t len,
+                     struct stk_err *err)
+{
+    static const int text_of[] = {
+        [STK_COL_SERIES] = T_SERIES, [STK_COL_HOST] = T_HOST, [STK_COL_KIND] = T_KIND,
+        [STK_COL_NOTE] = T_NOTE,     [STK_COL_JOB] = T_JOB,   [STK_COL_STATUS] = T_STATUS};
+    const struct stk_heading *h = &r->column[i];
+    enum stk_table_col c = h->column;
     switch (c) {
-    case C_NONE:
+    case STK_COL_NONE:
         return 0;
-    case C_N:
-    case C_COUNT:
-    case C_REPEAT:
-    case C_CORES:
-    case C_GPUS:
-    case C_NODES:
-        return take_number(r, f, c, cell, len, err);
-    case C_TIME:
-    case C_QUEUE:
-        if (c == C_QUEUE && strcmp(cell, "0") == 0)
-            return 0;
-        if (stk_study_parse_time(cell, len, time))
-            return bad(r, err, "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03",
-                       cell);
-        f->ntimes += c == C_TIME;
+    case STK_COL_N:
+    case STK_COL_COUNT:
+    case STK_COL_REPEAT:
+    case STK_COL_CORES:
+    case STK_COL_GPUS:
+    case STK_COL_NODES:
+        return take_number(r, f, i, cell, len, err);
+    case STK_COL_TIME:
+    case STK_COL_QUEUE:
+        return take_time(r, f, h, cell, len, err);
+    case STK_COL_TRES:
+        take_tres(f, cell);
         return 0;
-    case C_VALUE:
-    case C_RATE:
-        if (stk_study_parse_value(cell, len, &f->run.value))
+    case STK_COL_VALUE:
+    case STK_COL_RATE:
+        if (stk_study_parse_value(cell, len, &f->value[f->nvalues++]))
             return bad(r, err, "\"%s\" is not a number above 0", cell);
         return 0;
     default:
-        f->has_series = f->has_series || c == C_SERIES;
-        f->has_status = f->has_status || (c == C_STATUS && len);
+        f->has_series = f->has_series || c == STK_COL_SERIES;
+        f->has_status = f->has_status || (c == STK_COL_STATUS && len);
         return keep_text(r, f->text[text_of[c]], cell, len, err);
     }
 }
@@ -240,9 +199,15 @@ static int place(const struct reader *r, int rc, struct stk_err *err)
     if (err) {
         err->code = rc;
         snprintf(err->path, sizeof err->path, "%s", r->path ? r->path : "");
-        err->offset = (int64_t)r->line;
+        err->offset = r->unplaced ? -1 : (int64_t)r->line;
     }
     return rc;
+}
+
+/* Value i of several; one value holds for all. */
+static double one_of(const double *v, size_t n, size_t i)
+{
+    return n == 1 ? v[0] : i < n ? v[i] : NAN;
 }
 
 static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
@@ -255,18 +220,22 @@ static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
     const char **to[] = {&f->run.host, &f->run.kind, &f->run.note, &f->run.job};
     for (size_t i = 0; i < 4; i++)
         *to[i] = f->text[T_HOST + i][0] ? f->text[T_HOST + i] : NULL;
+    if (status < 0 && stk_run_is_live(f->text[T_STATUS], strlen(f->text[T_STATUS])))
+        return rc;    /* a job that still runs has no time yet */
     if (status < 0) { /* an unknown word is at least not "ok" */
         status = STK_RUN_FAILED;
         f->run.note = f->run.note ? f->run.note : f->text[T_STATUS];
     }
-    for (size_t i = 0; i < (f->ntimes ? f->ntimes : 1) && !rc; i++) {
+    size_t several = r->study->metric ? f->nvalues : f->ntimes;
+    for (size_t i = 0; i < (several ? several : 1) && !rc; i++) {
         struct stk_study_run run = f->run;
-        run.wall_s = f->ntimes ? f->time_s[i] : NAN;
+        run.wall_s = one_of(f->time_s, f->ntimes, i);
+        run.value = one_of(f->value, f->nvalues, i);
         bool none = isnan(r->study->metric ? run.value : run.wall_s);
         run.status = status == STK_RUN_OK && none ? STK_RUN_FAILED : (enum stk_run_status)status;
         run.repeat = f->has_repeat ? run.repeat : (uint32_t)i;
         /* An empty cell among several columns of repeats is a run that did not happen. */
-        if (none && f->ntimes > 1 && !f->has_status && !r->study->metric)
+        if (none && several > 1 && !f->has_status)
             continue;
         if (none && !f->has_status && !run.note)
             run.note = "no time";
@@ -275,35 +244,192 @@ static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
     return rc ? place(r, rc, err) : 0;
 }
 
-static enum column column_named(const char *word)
+/* "result:", as JUBE writes above a table. */
+static bool is_title(const char *p, size_t len)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(names[i].name, word) == 0)
-            return names[i].column;
-    return C_NONE;
+    for (size_t i = 0; i < len; i++)
+        if (p[i] && strchr(",;\t| ", p[i]))
+            return false;
+    return len && p[len - 1] == ':';
 }
 
-static bool has_column(const struct reader *r, enum column c)
+/* Blank, or the line below the header of a Markdown table. */
+static bool says_nothing(const struct reader *r, const char *p, size_t len)
+{
+    const char *set = r->delim == '|' ? "|-: \t" : " \t";
+    for (size_t i = 0; i < len; i++)
+        if (!p[i] || !strchr(set, p[i]))
+            return false;
+    return true;
+}
+
+/* ---- the header --------------------------------------------------------------------------- */
+
+static bool has_column(const struct reader *r, enum stk_table_col c)
 {
     for (size_t i = 0; i < r->ncolumns; i++)
-        if (r->column[i] == c)
+        if (r->column[i].column == c)
             return true;
     return false;
 }
 
-/* N is the column of that name, or else the only one that counts something. */
-static bool find_n(struct reader *r)
+/* What the rows show about a column: whether it can be N. */
+struct survey {
+    struct reader *r;
+    size_t rows;
+    size_t filled[COLUMNS_MAX];
+    bool varies[COLUMNS_MAX];
+    char first[COLUMNS_MAX][32];
+    size_t jobs, steps; /* of sacct */
+    bool skip_steps;
+};
+
+static bool is_step(const char *job)
 {
-    static const enum column counts[] = {C_COUNT, C_CORES, C_GPUS, C_NODES};
-    size_t found = 0;
-    r->n_from = C_N;
-    for (size_t i = 0; i < r->ncolumns; i++)
-        for (size_t k = 0; k < sizeof counts / sizeof *counts && !has_column(r, C_N); k++)
-            if (r->column[i] == counts[k]) {
-                r->n_from = counts[k];
-                found++;
+    return strchr(job, '.') != NULL;
+}
+
+static int survey_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
+{
+    struct survey *s = user;
+    struct reader *r = s->r;
+    struct stk_csv_row row = {r->text + off, r->text + off + len, r->delim, true};
+    struct stk_csv_cell c;
+    char cell[CELL_MAX + 1], all[COLUMNS_MAX][32];
+    bool step = false;
+    size_t n = 0, size;
+    (void)cells;
+    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len))
+        return 0;
+    for (; n < r->ncolumns && stk_csv_next(&row, &c, NULL) > 0; n++) {
+        if (cell_text(r, &c, cell, &size, NULL))
+            return 0; /* the reading will say so, with the line */
+        snprintf(all[n], sizeof all[n], "%.31s", cell);
+        step = step || (r->column[n].column == STK_COL_JOB && is_step(cell));
+    }
+    (void)err;
+    s->steps += step;
+    s->jobs += !step;
+    for (size_t i = 0; i < n && !(step && s->skip_steps); i++) {
+        if (!s->rows)
+            memcpy(s->first[i], all[i], sizeof all[i]);
+        s->filled[i] += all[i][0] != '\0';
+        s->varies[i] = s->varies[i] || strcmp(s->first[i], all[i]) != 0;
+    }
+    s->rows += !(step && s->skip_steps);
+    return 0;
+}
+
+static void scan_rows(struct survey *s, size_t from)
+{
+    struct stk_csv_scan sc = {
+        .delim = s->r->delim, .row = survey_row, .user = s, .row_start = from};
+    if (stk_csv_scan_bytes(&sc, from, s->r->text + from, s->r->len - from, NULL) == 0)
+        (void)stk_csv_scan_end(&sc, s->r->len, NULL);
+}
+
+/* Of several columns that could be N: the first kind that all rows have and that differs between
+ * them. GPUs come first: CPUs are then there to feed them. */
+static size_t choose_n(const struct reader *r, const struct survey *s)
+{
+    static const enum stk_table_col kinds[] = {STK_COL_N, STK_COL_GPUS, STK_COL_COUNT,
+                                               STK_COL_CORES, STK_COL_NODES};
+    size_t best = COLUMNS_MAX, worth = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t i = 0; i < r->ncolumns; i++) {
+            bool full = s->filled[i] == s->rows;
+            size_t v = kinds[k] == STK_COL_N ? 4 : 1u + (full ? 1u : 0u) + (full && s->varies[i]);
+            if (r->column[i].column == kinds[k] && v > worth) {
+                best = i;
+                worth = v;
             }
-    return has_column(r, C_N) || found == 1;
+        }
+    return best;
+}
+
+/* Finds N, and which rows count. next: where the rows begin. */
+static int survey_rows(struct reader *r, size_t next, struct stk_err *err)
+{
+    struct survey *s = calloc(1, sizeof *s);
+    if (!s)
+        return stk_err_nomem(err, sizeof *s);
+    s->r = r;
+    scan_rows(s, next);
+    r->skip_steps = s->jobs && s->steps;
+    if (r->skip_steps) {
+        *s = (struct survey){.r = r, .skip_steps = true};
+        scan_rows(s, next);
+    }
+    r->n_from = choose_n(r, s);
+    free(s);
+    return 0;
+}
+
+/* A summary of several runs is used only if there are no single ones: of `median` and `mean`, the
+ * median. */
+static void drop_summaries(struct reader *r)
+{
+    unsigned best[STK_COL_TRES + 1];
+    memset(best, 0xff, sizeof best);
+    for (size_t i = 0; i < r->ncolumns; i++) {
+        const struct stk_heading *h = &r->column[i];
+        best[h->column] = h->rank < best[h->column] ? h->rank : best[h->column];
+    }
+    for (size_t i = 0; i < r->ncolumns; i++)
+        if (r->column[i].rank > best[r->column[i].column])
+            r->column[i].column = STK_COL_NONE;
+}
+
+static const char *missing_heading(const struct reader *r)
+{
+    const struct stk_headings *map = r->study->headings;
+    for (size_t i = 0; map && i < map->n; i++)
+        if (!has_column(r, map->v[i].column))
+            return map->v[i].heading;
+    return NULL;
+}
+
+/* Compares the rate or value if there is one; times then only count SUs. */
+static int set_metric(struct reader *r, struct stk_err *err)
+{
+    const struct stk_heading *found = NULL;
+    for (size_t i = 0; i < r->ncolumns; i++) {
+        const struct stk_heading *h = &r->column[i];
+        if (h->column != STK_COL_RATE && h->column != STK_COL_VALUE)
+            continue;
+        if (found && strcmp(found->rate, h->rate) != 0)
+            return bad(r, err,
+                       "several columns could be compared; choose one with --columns "
+                       "rate=%s",
+                       h->rate);
+        found = h;
+    }
+    if (r->study->metric || !found)
+        return 0;
+    if (!r->study->fixed)
+        return stk_study_set_metric(r->study, found->rate, found->column == STK_COL_RATE, err);
+    if (has_column(r, STK_COL_TIME))
+        return 0;
+    return bad(r, err, "it has no times, but the study before it compares times%s", "");
+}
+
+static int check_header(struct reader *r, struct stk_err *err)
+{
+    const char *missing = missing_heading(r);
+    if (missing)
+        return bad(r, err, "--columns: there is no column \"%s\"", missing);
+    bool compared =
+        has_column(r, STK_COL_TIME) || has_column(r, STK_COL_RATE) || has_column(r, STK_COL_VALUE);
+    if (r->n_from == COLUMNS_MAX || !compared)
+        return bad(r, err,
+                   "the header needs a column `n` and a column `time`; --columns n=HEADING,"
+                   "time=HEADING says which they are%s",
+                   "");
+    int rc = set_metric(r, err);
+    const char *unit = r->column[r->n_from].unit;
+    if (rc || !unit || r->study->unit || r->study->fixed || r->study->nruns)
+        return rc;
+    return stk_study_set_unit(r->study, unit, err);
 }
 
 static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err *err)
@@ -318,21 +444,13 @@ static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err
         rc = cell_text(r, &c, cell, &len, err);
         if (rc)
             return rc;
-        r->column[r->ncolumns++] = column_named(cell);
+        stk_heading_read(cell, r->study->headings, &r->column[r->ncolumns++]);
     }
     if (rc)
         return rc;
-    bool rate = has_column(r, C_RATE), value = has_column(r, C_VALUE);
-    if (!find_n(r) || !(has_column(r, C_TIME) || rate || value))
-        return bad(r, err, "the header needs a column `n` and a column `time`%s", "");
-    /* Compares the rate or value if there is one; times then only count SUs. */
-    if (r->study->metric || !(rate || value))
-        return 0;
-    if (!r->study->fixed)
-        return stk_study_set_metric(r->study, rate ? "rate" : "value", rate, err);
-    if (has_column(r, C_TIME))
-        return 0;
-    return bad(r, err, "it has no times, but the study before it compares times%s", "");
+    drop_summaries(r);
+    rc = survey_rows(r, (size_t)(row->end - r->text), err);
+    return rc ? rc : check_header(r, err);
 }
 
 static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, struct stk_err *err)
@@ -351,9 +469,10 @@ static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, 
     *is_header = stk_num_parse(cell, len, &i, &f) == STK_NUM_NONE;
     if (*is_header)
         return read_header(r, &row, err);
-    r->n_from = C_N;
-    for (r->ncolumns = 0; r->ncolumns < POSITIONAL; r->ncolumns++)
-        r->column[r->ncolumns] = names[r->ncolumns].column;
+    r->n_from = 0;
+    for (r->ncolumns = 0; r->ncolumns < stk_headings_npositional; r->ncolumns++)
+        r->column[r->ncolumns] =
+            (struct stk_heading){.column = stk_headings_positional[r->ncolumns], .factor = 1};
     return 0;
 }
 
@@ -375,7 +494,7 @@ static int read_cells(struct reader *r, struct stk_csv_row *row, struct fields *
         if (!rc && i >= r->ncolumns && n)
             rc = bad(r, err, "more cells than columns: \"%s\"", cell);
         if (!rc && i < r->ncolumns)
-            rc = take_cell(r, f, r->column[i], cell, n, err);
+            rc = take_cell(r, f, i, cell, n, err);
         if (rc)
             return rc;
     }
@@ -384,14 +503,13 @@ static int read_cells(struct reader *r, struct stk_csv_row *row, struct fields *
     return f->has_n ? 0 : bad(r, err, "a row without an N%s", "");
 }
 
-/* Blank, or the line below the header of a Markdown table. */
-static bool says_nothing(const struct reader *r, const char *p, size_t len)
+static bool is_step_row(struct reader *r, struct stk_csv_row row)
 {
-    const char *set = r->delim == '|' ? "|-: \t" : " \t";
-    for (size_t i = 0; i < len; i++)
-        if (!p[i] || !strchr(set, p[i]))
-            return false;
-    return true;
+    struct stk_csv_cell c;
+    for (size_t i = 0; i < r->ncolumns && stk_csv_next(&row, &c, NULL) > 0; i++)
+        if (r->column[i].column == STK_COL_JOB)
+            return memchr(c.p, '.', c.n) != NULL;
+    return false;
 }
 
 static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
@@ -401,7 +519,8 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
     struct fields *f;
     (void)cells;
     count_lines(r, (size_t)off);
-    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len))
+    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len) ||
+        (!r->started && is_title(row.p, (size_t)len)) || (r->skip_steps && is_step_row(r, row)))
         return 0;
     bool header = false;
     int rc = r->started ? 0 : first_row(r, row, &header, err);
@@ -430,28 +549,48 @@ static int read_rows(struct reader *r, struct stk_err *err)
     return rc;
 }
 
+static int read_table(struct reader *r, struct stk_err *err)
+{
+    struct stk_study *s = r->study;
+    const char *text = r->text;
+    size_t len = r->len, before = s->nruns;
+    struct stk_buf plain = STK_BUF_INIT;
+    int rc = 0;
+    r->line = 1;
+    r->delim = stk_study_delimiter(text, len);
+    if (r->delim == ' ') {
+        stk_study_squeeze(text, len, &plain);
+        rc = stk_buf_check(&plain, err);
+        r->text = stk_buf_cstr(&plain);
+        r->len = plain.len;
+    }
+    rc = rc ? rc : read_rows(r, err);
+    if (!rc && s->nruns == before)
+        rc = stk_err_set(err, STK_E_CORRUPT, r->path, -1, "it contains no times");
+    if (rc && err && !err->path[0] && r->path)
+        snprintf(err->path, sizeof err->path, "%s", r->path);
+    stk_buf_release(&plain);
+    return rc;
+}
+
 int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const char *path,
                        const char *series, struct stk_err *err)
 {
-    struct reader r = {.study = s, .text = text, .len = len, .path = path, .line = 1};
-    struct stk_buf plain = STK_BUF_INIT;
-    size_t before = s->nruns;
-    int rc = 0;
-    r.series = series ? series : "";
-    r.delim = stk_study_delimiter(text, len);
-    if (r.delim == ' ') {
-        stk_study_squeeze(text, len, &plain);
-        rc = stk_buf_check(&plain, err);
-        r.text = stk_buf_cstr(&plain);
-        r.len = plain.len;
-    }
-    rc = rc ? rc : read_rows(&r, err);
-    if (!rc && s->nruns == before)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "it contains no times");
-    if (rc && err && !err->path[0] && path)
-        snprintf(err->path, sizeof err->path, "%s", path);
-    stk_buf_release(&plain);
-    return rc;
+    struct reader r = {
+        .study = s, .text = text, .len = len, .path = path, .series = series ? series : ""};
+    return read_table(&r, err);
+}
+
+int stk_study_read_converted(struct stk_study *s, const struct stk_buf *table, const char *path,
+                             const char *series, struct stk_err *err)
+{
+    struct reader r = {.study = s,
+                       .text = (const char *)table->data,
+                       .len = table->len,
+                       .path = path,
+                       .series = series ? series : "",
+                       .unplaced = true};
+    return read_table(&r, err);
 }
 
 /* Judges by the first line that is not a comment. */
@@ -460,9 +599,13 @@ char stk_study_delimiter(const char *p, size_t n)
     const char *end = p + n;
     if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
         p += 3;
-    while (p < end && (*p == '#' || *p == '\n' || *p == '\r')) {
-        const char *line = memchr(p, '\n', (size_t)(end - p));
-        p = line ? line + 1 : end;
+    for (const char *line; p < end; p = line) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t len = (size_t)((stop ? stop : end) - p);
+        line = stop ? stop + 1 : end;
+        len -= len && p[len - 1] == '\r';
+        if (len && *p != '#' && !is_title(p, len))
+            break;
     }
     char guess = stk_csv_guess(p, (size_t)(end - p), ",;\t|");
     if (guess)

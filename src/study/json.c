@@ -2,8 +2,10 @@
  * json.c - a study as JSON and back: what `stoker scale` keeps between its runs, and the part
  * of its result that other studies can be compared with. Reading checks everything.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "study/study.h"
@@ -44,6 +46,7 @@ void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w)
     put_count(w, "nodes", r->nodes);
     put_known(w, "queue_s", r->queue_s);
     put_known(w, "accounted_s", r->accounted_s);
+    put_known(w, "launch_s", r->launch_s);
     put_known(w, "cpu_s", r->cpu_s);
     put_count(w, "peak_memory_bytes", r->peak_memory_bytes);
     put_text(w, "host", r->host);
@@ -166,6 +169,7 @@ static int get_run(const struct source *from, const struct stk_jval *v, struct s
     rc = rc ? rc : get_number(from, v, "value", &r->value, err);
     rc = rc ? rc : get_number(from, v, "queue_s", &r->queue_s, err);
     rc = rc ? rc : get_number(from, v, "accounted_s", &r->accounted_s, err);
+    rc = rc ? rc : get_number(from, v, "launch_s", &r->launch_s, err);
     rc = rc ? rc : get_number(from, v, "cpu_s", &r->cpu_s, err);
     rc = rc ? rc : get_bytes(from, v, "peak_memory_bytes", &r->peak_memory_bytes, err);
     rc = rc ? rc : get_text(from, v, "status", &status, err);
@@ -277,14 +281,28 @@ static int read_study(const struct source *from, const struct stk_jval *root, st
     return rc;
 }
 
+static int read_foreign(const struct stk_jval *root, struct stk_study *s, const char *path,
+                        const char *rename, bool *known, struct stk_err *err)
+{
+    struct stk_buf table = STK_BUF_INIT;
+    int rc = stk_study_convert(root, s->headings, path, &table, known, err);
+    if (!rc && *known)
+        rc = stk_study_read_converted(s, &table, path, rename, err);
+    stk_buf_release(&table);
+    return rc;
+}
+
 static int read_named(struct stk_study *s, const char *text, size_t len, const char *path,
                       const char *rename, struct stk_err *err)
 {
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *root = NULL;
     struct source from = {text, path};
+    bool foreign = false;
     int rc = stk_json_parse(&arena, text, len, &root, err);
-    if (!rc)
+    if (!rc && !find_study(root))
+        rc = read_foreign(root, s, path, rename, &foreign, err);
+    if (!rc && !foreign)
         rc = read_study(&from, root, s, rename, err);
     if (rc && err && path && !err->path[0])
         snprintf(err->path, sizeof err->path, "%s", path);
@@ -298,10 +316,24 @@ int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const
     return read_named(s, text, len, path, NULL, err);
 }
 
+/* A pipe, as in `sacct -P | stoker scale --from -`. */
+static int read_input(struct stk_buf *b, struct stk_err *err)
+{
+    char part[16384];
+    ssize_t n;
+    while ((n = read(STDIN_FILENO, part, sizeof part)) > 0 || (n < 0 && errno == EINTR)) {
+        stk_buf_put(b, part, n > 0 ? (size_t)n : 0);
+        if (b->len > STK_STUDY_FILE_MAX)
+            return stk_err_set(err, STK_E_CORRUPT, "-", -1, "more than 32 MiB");
+    }
+    return n < 0 ? stk_err_sys(err, "-", "read") : stk_buf_check(b, err);
+}
+
 int stk_study_read(struct stk_study *s, const char *path, const char *series, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    int rc = stk_read_file(path, STK_STUDY_FILE_MAX, &b, err);
+    int rc = strcmp(path, "-") == 0 ? read_input(&b, err)
+                                    : stk_read_file(path, STK_STUDY_FILE_MAX, &b, err);
     if (!rc) {
         const char *text = stk_buf_cstr(&b);
         bool json = b.len && text[strspn(text, " \t\r\n")] == '{';

@@ -50,8 +50,8 @@ static void allocate(const struct stk_runner *r, const struct stk_point *p,
     uint64_t cpus = p->give.cpus ? p->give.cpus : p->n * r->plan.cores_per_n;
     run->cores = cpus ? (int64_t)cpus : -1;
     run->gpus = p->give.gpus ? (int64_t)p->give.gpus : -1;
-    run->nodes = 1;
-    run->host = c->host;
+    run->nodes = p->give.nodes ? (int64_t)p->give.nodes : 1;
+    run->host = run->nodes == 1 ? c->host : NULL;
     run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
 
@@ -127,23 +127,48 @@ static int wrong(struct stk_err *err, const char *what)
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s", what);
 }
 
+/* Whether ranks can be placed on several nodes from here. */
+static bool places(const struct stk_runner_plan *p)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES"); /* in salloc, or in a batch file */
+    return p->launcher ? stk_marks_in(p->launcher, "{nodes}") ||
+                             stk_marks_in(p->launcher, "{ranks_per_node}")
+                       : nodes && strtol(nodes, NULL, 10) > 1;
+}
+
+static uint64_t cpus_per_node(const struct stk_point *p)
+{
+    uint64_t nodes = p->give.nodes ? p->give.nodes : 1;
+    return (p->give.cpus + nodes - 1) / nodes;
+}
+
+static const struct stk_point *most_cpus(const struct stk_points *points)
+{
+    const struct stk_point *most = &points->v[0];
+    for (size_t i = 1; i < points->n; i++)
+        most = cpus_per_node(&points->v[i]) > cpus_per_node(most) ? &points->v[i] : most;
+    return most;
+}
+
 static int check(const struct stk_runner_plan *p, const struct stk_points *points,
                  struct stk_err *err)
 {
-    const struct stk_point *most = stk_points_most(points, offsetof(struct stk_point, give.cpus));
+    const struct stk_point *most = most_cpus(points);
     unsigned have = stk_cpus();
     if (p->sbatch || p->batch_head || p->gpu_type || p->detach)
         return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach require --via slurm");
-    if ((p->sets & STK_SETS_NODES) || p->ranks_per_node || p->nspread)
-        return wrong(err, "--nodes, --ranks-per-node and --spread require --via slurm: this is a "
-                          "single node");
-    if (p->oversubscribe || most->give.cpus <= have)
+    if ((p->sets & STK_SETS_NODES) || p->ranks_per_node || (p->nspread + p->npack && !places(p)))
+        return wrong(err,
+                     "--nodes, --ranks-per-node and --spread require --via slurm: this is a "
+                     "single node. In an allocation of several nodes, or with a --launcher "
+                     "that takes {nodes} or {ranks_per_node}, ranks are also placed from here");
+    if (p->oversubscribe || cpus_per_node(most) <= have)
         return 0;
     return stk_err_set(err, STK_E_USAGE, NULL, -1,
                        "%s needs %llu CPUs, and only %u may be used here: programs would wait for "
                        "each other and distort the times; use --oversubscribe to run it all the "
                        "same",
-                       most->label, (unsigned long long)most->give.cpus, have);
+                       most->label, (unsigned long long)cpus_per_node(most), have);
 }
 
 static int find(const struct stk_runner *r, struct stk_err *err)

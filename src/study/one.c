@@ -13,6 +13,8 @@
 #include "base/units.h"
 #include "study/priv.h"
 
+#define LAUNCH_MATTERS_S 20 /* a launcher takes less than a second: 5 % of this */
+
 int stk_one_init(struct stk_one *o, const struct stk_runner_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
                  struct stk_err *err)
@@ -127,6 +129,27 @@ static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_s
     return 0;
 }
 
+/* How long launcher and container take for a command that does nothing, once per point. A long run
+ * hides it, and it would cost time for nothing. */
+static int time_launch(struct stk_one *o, const struct stk_point *p, struct stk_study_run *run,
+                       struct stk_err *err)
+{
+    const char *nothing[] = {"true", NULL};
+    struct stk_runner_plan plan = *o->plan;
+    struct stk_point empty = *p;
+    struct stk_exec_end end;
+    if (!o->launcher->prefix.n || run->repeat || run->status != STK_RUN_OK ||
+        run->wall_s > LAUNCH_MATTERS_S)
+        return 0;
+    plan.shell = false;
+    empty.argv = nothing;
+    int rc = stk_command_make(&o->command, o->launcher, &plan, &empty, err);
+    rc = rc ? rc : start(o, "launcher", &end, err);
+    if (!rc && !end.status && !end.timed_out)
+        run->launch_s = end.wall_s;
+    return rc == STK_E_STOPPED ? rc : 0; /* a launcher that cannot do this is no failed run */
+}
+
 int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
                 struct stk_study_run *run, struct stk_err *err)
 {
@@ -151,7 +174,7 @@ int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
     run->peak_memory_bytes = end.max_rss_bytes;
     rc = judge(o, &end, run, err);
     run->note = o->note[0] ? o->note : NULL;
-    return rc;
+    return rc ? rc : time_launch(o, p, run, err);
 }
 
 #define GRACE_S 3.0 /* between asking a program to end and killing it */

@@ -70,7 +70,7 @@ static bool any_multiple(const struct stk_runner_plan *p, uint64_t nodes)
 
 static int check_spread(const struct stk_runner_plan *p, struct stk_err *err)
 {
-    if (!(p->sets & STK_SETS_RANKS) || p->ranks_per_node)
+    if (!(p->sets & STK_SETS_RANKS) || p->ranks_per_node || p->npack)
         return wrong(err, "--spread distributes the ranks of an N over that many nodes: it "
                           "requires --ranks, without --ranks-per-node");
     for (size_t i = 0; i < p->nspread; i++)
@@ -79,6 +79,19 @@ static int check_spread(const struct stk_runner_plan *p, struct stk_err *err)
                                "--spread: no N can be divided evenly over %llu nodes",
                                (unsigned long long)p->spread[i]);
     return p->nn * p->nspread <= STK_POINTS_MAX ? 0 : wrong(err, "--spread: too many points");
+}
+
+static int check_pack(const struct stk_runner_plan *p, struct stk_err *err)
+{
+    if (!(p->sets & STK_SETS_RANKS))
+        return wrong(err, "--ranks-per-node with several numbers places the ranks of an N in "
+                          "several ways: it requires --ranks");
+    for (size_t i = 0; i < p->npack; i++)
+        if (!any_multiple(p, p->pack[i]))
+            return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                               "--ranks-per-node: no N is a multiple of %llu",
+                               (unsigned long long)p->pack[i]);
+    return p->nn * p->npack <= STK_POINTS_MAX ? 0 : wrong(err, "--ranks-per-node: too many points");
 }
 
 /* A word without its number would overflow, or could not run at all. */
@@ -115,7 +128,8 @@ static int check_n(const struct stk_runner_plan *p, struct stk_err *err)
 {
     int rc = check_depends(p, err);
     rc = rc ? rc : check_sets(p, err);
-    return rc || !p->nspread ? rc : check_spread(p, err);
+    rc = rc || !p->nspread ? rc : check_spread(p, err);
+    return rc || !p->npack ? rc : check_pack(p, err);
 }
 
 int stk_runner_check(const struct stk_runner_plan *p, struct stk_err *err)

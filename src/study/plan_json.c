@@ -13,6 +13,7 @@
 /* 1: points from N alone. 2: with fields that readers of 1 do not know and would ignore. */
 #define VERSION_N      1
 #define VERSION_POINTS 2
+#define VERSION_PACK   3 /* the same, and `pack` */
 
 enum kind { TEXT, LIST, NUMBER, REAL, FLAG };
 
@@ -168,6 +169,8 @@ static void put_numbers(struct stk_jw *w, const char *name, const uint64_t *v, s
 static void put_more(struct stk_jw *w, const struct stk_runner_plan *p)
 {
     put_numbers(w, "spread", p->spread, p->nspread);
+    if (p->npack)
+        put_numbers(w, "pack", p->pack, p->npack);
     stk_jw_key(w, "variants");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < p->nvariants; i++) {
@@ -181,10 +184,13 @@ static void put_more(struct stk_jw *w, const struct stk_runner_plan *p)
 void stk_runner_write_plan(const struct stk_runner_plan *p, struct stk_buf *out)
 {
     struct stk_jw w;
-    bool more = p->nspread || p->nvariants;
+    bool more = p->nspread || p->npack || p->nvariants;
     stk_jw_init(&w, out, true);
     stk_jw_open(&w, '{');
-    stk_jw_put_u64(&w, "stoker_scale_plan", more ? VERSION_POINTS : VERSION_N);
+    stk_jw_put_u64(&w, "stoker_scale_plan",
+                   p->npack ? VERSION_PACK
+                   : more   ? VERSION_POINTS
+                            : VERSION_N);
     put_numbers(&w, "n", p->n, p->nn);
     if (more)
         put_more(&w, p);
@@ -331,12 +337,14 @@ static const char *read_fields(const struct stk_jval *root, struct stk_arena *ar
         root->type == STK_JOBJ ? stk_json_get(root, "stoker_scale_plan") : NULL;
     if (!version || version->type != STK_JINT)
         return "this is not the plan of a study";
-    if (version->i != VERSION_N && version->i != VERSION_POINTS)
+    if (version->i < VERSION_N || version->i > VERSION_PACK)
         return "the plan was written by another version of stoker";
     if (!get_numbers(stk_json_get(root, "n"), p->n, &p->nn))
         return "n is missing or wrong";
     const char *bad = NULL;
-    if (version->i == VERSION_POINTS)
+    if (version->i == VERSION_PACK && !get_numbers(stk_json_get(root, "pack"), p->pack, &p->npack))
+        return "pack";
+    if (version->i != VERSION_N)
         bad = get_numbers(stk_json_get(root, "spread"), p->spread, &p->nspread)
                   ? get_variants(stk_json_get(root, "variants"), arena, p)
                   : "spread";

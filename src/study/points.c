@@ -80,32 +80,53 @@ static bool points_of_n(const struct stk_runner_plan *p, struct stk_arena *arena
     return ok;
 }
 
-/* ---- from N and numbers of nodes ---------------------------------------------------------- */
+/* ---- from N and placements ---------------------------------------------------------------- */
 
-/* The same N on that many nodes: one curve per number of nodes. Only if it divides evenly:
- * otherwise srun does not distribute as requested. */
-static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *point)
+/* A placement: that many nodes, or that many ranks on each. */
+struct placing {
+    const uint64_t *by;
+    size_t n;
+    const char *label, *id; /* "N=4 on 2 nodes", "n4-on2" */
+};
+
+static struct placing placing_of(const struct stk_runner_plan *p)
 {
-    const char *name = point->series, *s = nodes == 1 ? "" : "s";
-    unsigned long long number = nodes;
-    point->give.nodes = nodes;
-    point->give.ranks_per_node = point->give.ranks / nodes;
-    point->series = text(arena, "%s%s%llu node%s", name, *name ? ", " : "", number, s);
-    point->label = text(arena, "%s on %llu node%s", point->label, number, s);
-    point->id = text(arena, "%s-on%llu", point->id, number);
+    return p->npack ? (struct placing){p->pack, p->npack, "with", "by"}
+                    : (struct placing){p->spread, p->nspread, "on", "on"};
+}
+
+/* One curve per placement. Only if N divides evenly: otherwise srun does not distribute as
+ * requested. */
+static bool place(const struct placing *how, uint64_t by, bool pack, struct stk_arena *arena,
+                  struct stk_point *point)
+{
+    char name[64], what[48];
+    const char *before = point->series;
+    snprintf(what, sizeof what, pack ? "rank%s per node" : "node%s", by == 1 ? "" : "s");
+    snprintf(name, sizeof name, "%llu %s", (unsigned long long)by, what);
+    uint64_t other = point->give.ranks / by;
+    point->give.nodes = pack ? other : by;
+    point->give.ranks_per_node = pack ? by : other;
+    point->series = text(arena, "%s%s%s", before, *before ? ", " : "", name);
+    point->label = text(arena, "%s %s %s", point->label, how->label, name);
+    point->id = text(arena, "%s-%s%llu", point->id, how->id, (unsigned long long)by);
     point->by_n = false;
     return point->series && point->label && point->id;
 }
 
-static bool points_of_spread(const struct stk_runner_plan *p, struct stk_arena *arena,
-                             struct stk_points *out)
+static bool points_of_placing(const struct stk_runner_plan *p, struct stk_arena *arena,
+                              struct stk_points *out)
 {
+    const struct placing how = placing_of(p);
     bool ok = true;
-    for (size_t k = 0; k < p->nspread; k++)
+    for (size_t k = 0; k < how.n; k++)
         for (size_t i = 0; i < p->nn && ok && out->n < STK_POINTS_MAX; i++)
-            if (p->n[i] % p->spread[k] == 0) {
+            if (p->n[i] % how.by[k] == 0) {
                 struct stk_point *point = &out->v[out->n++];
-                ok = make_n(p, p->n[i], arena, point) && place(p->spread[k], arena, point);
+                ok = make_n(p, p->n[i], arena, point) &&
+                     place(&how, how.by[k], p->npack > 0, arena, point);
+                point->argv = ok ? expand_words(p->argv, point, arena) : NULL;
+                ok = point->argv;
             }
     return ok;
 }
@@ -190,13 +211,13 @@ static int check_apart(const struct stk_points *points, struct stk_err *err)
 int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
                     struct stk_points *out, struct stk_err *err)
 {
-    size_t room = p->nvariants ? p->nvariants : p->nspread ? STK_POINTS_MAX : p->nn;
+    size_t room = p->nvariants ? p->nvariants : p->nspread + p->npack ? STK_POINTS_MAX : p->nn;
     *out = (struct stk_points){.v = stk_arena_alloc(arena, room * sizeof *out->v)};
     bool ok = out->v;
     if (ok)
-        ok = p->nvariants ? points_of_variants(p, arena, out)
-             : p->nspread ? points_of_spread(p, arena, out)
-                          : points_of_n(p, arena, out);
+        ok = p->nvariants            ? points_of_variants(p, arena, out)
+             : p->nspread + p->npack ? points_of_placing(p, arena, out)
+                                     : points_of_n(p, arena, out);
     int rc = ok ? 0 : stk_err_nomem(err, room * sizeof *out->v);
     for (size_t i = 0; i < out->n && !rc; i++)
         rc = check_point(&out->v[i], err);
@@ -225,8 +246,12 @@ const struct stk_point *stk_points_most(const struct stk_points *points, size_t 
 
 struct stk_marks stk_point_marks(const struct stk_point *p)
 {
-    return (struct stk_marks){
-        .n = p->n, .ranks = p->give.ranks ? p->give.ranks : p->n, .size = p->size};
+    bool placed = p->give.nodes && p->give.ranks_per_node;
+    return (struct stk_marks){.n = p->n,
+                              .ranks = p->give.ranks ? p->give.ranks : p->n,
+                              .size = p->size,
+                              .nodes = placed ? p->give.nodes : 0,
+                              .ranks_per_node = placed ? p->give.ranks_per_node : 0};
 }
 
 void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t size)

@@ -15,7 +15,8 @@
 
 /* The values of the marks in a text. */
 struct stk_marks {
-    uint64_t n, ranks, size; /* size 0: none */
+    uint64_t n, ranks, size;        /* size 0: none */
+    uint64_t nodes, ranks_per_node; /* 0: not placed */
 };
 struct stk_marks stk_point_marks(const struct stk_point *p);
 /* Appends text with {n}, {ranks} and {size} replaced; every other brace stays. */

@@ -28,7 +28,8 @@ enum stk_runner_sets {
 /* Which of several matches is the metric. */
 enum stk_metric_pick { STK_METRIC_LAST, STK_METRIC_FIRST, STK_METRIC_MEDIAN };
 
-/* Everything about what to run. In texts, {n}, {size} and {ranks} stand for a point's numbers. */
+/* Everything about what to run. In texts, {n}, {size} and {ranks} stand for a point's numbers, and
+ * {nodes} and {ranks_per_node} for those of a placement. */
 struct stk_runner_plan {
     const char **argv;   /* the command; NULL-terminated */
     bool shell;          /* argv[0] is a line for sh */
@@ -44,6 +45,9 @@ struct stk_runner_plan {
     /* ... each spread over these numbers of nodes, if its ranks divide evenly ... */
     uint64_t spread[STK_RUNNER_N_MAX]; /* rising */
     size_t nspread;                    /* 0: the scheduler decides */
+    /* ... or so that each node has that many ranks. */
+    uint64_t pack[STK_RUNNER_N_MAX]; /* rising */
+    size_t npack;
     /* ... or points as given: then there is no N. argv NULL: that of the plan. label NULL: the id.
      * series NULL: the label. n 0: 1. */
     const struct stk_point *variant;

@@ -60,6 +60,21 @@ enum stk_run_status stk_run_status_of(enum stk_slurm_state state)
     }
 }
 
+static enum stk_slurm_state slurm_state(const char *word, size_t n)
+{
+    char slurms[64];
+    size_t len = n < sizeof slurms ? n : sizeof slurms;
+    for (size_t i = 0; i < len; i++)
+        slurms[i] = word[i] >= 'a' && word[i] <= 'z' ? (char)(word[i] - 32) : word[i];
+    return stk_slurm_state_of(slurms, len);
+}
+
+bool stk_run_is_live(const char *word, size_t n)
+{
+    enum stk_slurm_state state = slurm_state(word, n);
+    return state != STK_SLURM_UNKNOWN && state != STK_SLURM_PENDING && !stk_slurm_ended(state);
+}
+
 int stk_run_status_find(const char *word, size_t n)
 {
     static const struct {
@@ -76,11 +91,7 @@ int stk_run_status_find(const char *word, size_t n)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].word) == n && strncasecmp(known[i].word, word, n) == 0)
             return (int)known[i].status;
-    char slurms[64];
-    size_t len = n < sizeof slurms ? n : sizeof slurms;
-    for (size_t i = 0; i < len; i++)
-        slurms[i] = word[i] >= 'a' && word[i] <= 'z' ? (char)(word[i] - 32) : word[i];
-    enum stk_slurm_state state = stk_slurm_state_of(slurms, len);
+    enum stk_slurm_state state = slurm_state(word, n);
     return state == STK_SLURM_PENDING || stk_slurm_ended(state) ? (int)stk_run_status_of(state)
                                                                 : -1;
 }

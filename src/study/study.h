@@ -31,6 +31,8 @@ const char *stk_run_status_id(enum stk_run_status s);   /* "failed", "memory": i
 /* The status for a word of ours, of Slurm (COMPLETED, OUT_OF_MEMORY, "CANCELLED by 0") or of a
  * person; -1: none. */
 int stk_run_status_find(const char *word, size_t n);
+/* True for a word of Slurm for a job that has started and not ended. */
+bool stk_run_is_live(const char *word, size_t n);
 enum stk_run_status stk_run_status_of(enum stk_slurm_state state);
 /* True when the run speaks against the program: it failed, took too long or too much memory.
  * Cancelled runs, runs that never started and failed nodes do not. */
@@ -47,6 +49,7 @@ struct stk_study_run {
     int64_t cores, gpus, nodes; /* allocated, not requested; -1: unknown */
     double queue_s;             /* time in the queue; NaN: unknown */
     double accounted_s;         /* elapsed time by the scheduler's accounting; NaN: unknown */
+    double launch_s;            /* how long the launcher takes for an empty command; NaN: unknown */
     double cpu_s;               /* CPU time of all its processes; NaN: unknown */
     int64_t peak_memory_bytes;  /* of its largest process; -1: unknown */
     const char *host;           /* NULL: unknown */
@@ -58,9 +61,10 @@ struct stk_study_run {
 #define STK_STUDY_RUN_INIT                                                                         \
     {                                                                                              \
         .wall_s = NAN, .value = NAN, .cores = -1, .gpus = -1, .nodes = -1, .queue_s = NAN,         \
-        .accounted_s = NAN, .cpu_s = NAN, .peak_memory_bytes = -1                                  \
+        .accounted_s = NAN, .launch_s = NAN, .cpu_s = NAN, .peak_memory_bytes = -1                 \
     }
 
+struct stk_headings;
 struct stk_study_series {
     const char *name; /* "": the only one, without a name */
     struct stk_study_run *run;
@@ -73,6 +77,7 @@ struct stk_study {
     bool higher_better; /* of the metric: a rate, not a time */
     bool weak;          /* the problem grew with N */
     bool fixed;         /* the three above are fixed: files that differ are refused */
+    const struct stk_headings *headings; /* of tables to be read; NULL: by their names. Borrowed */
     struct stk_study_series series[STK_STUDY_SERIES_MAX];
     size_t nseries, nruns;
     struct stk_arena text;
@@ -119,9 +124,13 @@ size_t stk_study_hosts(const char *list);
  */
 int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const char *path,
                        const char *series, struct stk_err *err);
+/* The same for a table that was made from another format: errors name no line. */
+int stk_study_read_converted(struct stk_study *s, const struct stk_buf *table, const char *path,
+                             const char *series, struct stk_err *err);
 /* Seconds above 0 from "12.5", "3m20s", or Slurm's "1-02:03:04" and "03:04.5" (text[0..len), then a
- * NUL). NaN for an empty text, "-", "n/a", "nan". -1: none of these. */
-int stk_study_parse_time(const char *text, size_t len, double *seconds);
+ * NUL). NaN for an empty text, "-", "n/a", "nan" and a clock at 0. -1: none of these. factor: the
+ * seconds that a plain number means. hours: "2:30" is hours and minutes. */
+int stk_study_parse_time(const char *text, size_t len, double factor, bool hours, double *seconds);
 /* The same for a plain number. */
 int stk_study_parse_value(const char *text, size_t len, double *out);
 /* The separator between the cells of a table; ' ': blanks, which stk_study_squeeze() reduces to
@@ -136,7 +145,10 @@ void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w);
 int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err);
 int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const char *path,
                         struct stk_err *err);
-/* Reads either kind of file. series: as for CSV. */
+/* The JSON of another tool as a table (study/foreign.c): hyperfine, ReFrame. *known: it is one. */
+int stk_study_convert(const struct stk_jval *root, const struct stk_headings *headings,
+                      const char *path, struct stk_buf *table, bool *known, struct stk_err *err);
+/* Reads any kind of file; "-" is the standard input. series: as for CSV. */
 int stk_study_read(struct stk_study *s, const char *path, const char *series, struct stk_err *err);
 
 #endif

@@ -78,13 +78,20 @@ int stk_study_parse_value(const char *cell, size_t len, double *out)
     return read_plain(cell, len, out) > 0 ? 0 : -1;
 }
 
-int stk_study_parse_time(const char *cell, size_t len, double *out)
+int stk_study_parse_time(const char *cell, size_t len, double factor, bool hours, double *out)
 {
     struct stk_err ignored;
+    bool clock = strchr(cell, ':');
     int plain = read_plain(cell, len, out);
+    if (plain > 0)
+        *out *= factor;
     if (plain)
-        return plain > 0 ? 0 : -1;
-    if (strchr(cell, ':') ? read_clock(cell, out) : stk_parse_duration(cell, out, &ignored))
+        return plain > 0 && !(*out > 1e12) ? 0 : -1;
+    if (clock ? read_clock(cell, out) : stk_parse_duration(cell, out, &ignored))
         return -1;
-    return *out > 0 && *out <= 1e12 ? 0 : -1;
+    if (clock && *out == 0) /* sacct's, of a job that never started or took less than a second */
+        *out = NAN;
+    else if (clock && hours && strchr(cell, ':') == strrchr(cell, ':'))
+        *out *= 60;
+    return *out < 0 || *out == 0 || *out > 1e12 ? -1 : 0;
 }

@@ -626,7 +626,7 @@ class SmallWrites(Problem):
 
 class Checkpoints(Problem):
     """Checkpoints that the loop waits for, with computing in between."""
-    size, count = 3 * MIB, 5
+    size, count = 16 * MIB, 5
 
     def make(self, root):
         pass

@@ -1,6 +1,9 @@
 """`stoker job` on answers of a real Slurm that were kept: what was asked, got and used, why a job
 waits, what to write next time; and what happens when a client fails, lies or is not there."""
 
+import csv
+import json
+
 import pytest
 
 from slurmlib import FakeSlurm
@@ -323,6 +326,90 @@ def test_my_jobs_since(job, slurm):
     sacct = next(c for c in slurm.calls() if c[0] == "sacct")
     assert sacct[sacct.index("-S") + 1] == "2026-11-15T00:00:00"
     assert sacct[sacct.index("-u") + 1].isdigit()
+
+
+def test_totals_of_many_jobs(job, slurm, tmp_path):
+    """Support would add up core-hours by hand, and count killed work as idle."""
+    result = job("--me", "--since", "2026-11-15", "--json", "-").json()["result"]
+    totals, jobs = result["totals"], result["jobs"]
+    assert totals["by_state"] == {s: sum(j["state"] == s for j in jobs) for s in totals["by_state"]}
+    assert sum(totals["by_state"].values()) == totals["jobs"] == len(jobs)
+    ran = [j for j in jobs if j["got"]["cpus"] and j["elapsed_s"]]
+    hours = {j["job"]: j["got"]["cpus"] * j["elapsed_s"] / 3600 for j in ran}
+    assert totals["core_hours"] == pytest.approx(sum(hours.values()))
+    known = [j for j in ran if j["used"]["cpu_s"] is not None and j["state"] != "out of memory"]
+    used = sum(j["used"]["cpu_s"] for j in known) / 3600
+    assert totals["core_hours_used"] == pytest.approx(used)
+    assert totals["core_hours_idle"] == pytest.approx(sum(hours[j["job"]] for j in known) - used)
+    assert totals["core_hours_unknown"] == pytest.approx(sum(hours[str(n)] for n in (MEMORY, LIMIT, CANCELLED)))
+    assert set(totals["not_completed"]) == {"24_2", "22", "23", "27", "28", "29"}
+    assert totals["su"] == pytest.approx(sum((j["got"]["cpus"] + 2 * j["got"]["gpus"]) * j["elapsed_s"] for j in ran) / 3600)
+    text = job(ARRAY).out
+    assert "4 jobs: 3 completed, 1 failed" in text and "not completed: 24_2" in text
+
+
+def test_some_of_many_jobs_in_order(job, slurm, tmp_path):
+    """A job that went wrong would have to be found in a table of a thousand."""
+    def labels(*args):
+        result = job("--me", "--since", "2026-11-15", *args, "--json", "-").json()["result"]
+        return [j["job"] for j in result["jobs"]]
+
+    assert labels("--state", "FAILED,out-of-memory", "--sort", "job") == ["22", "23", "27", "24_2"]
+    assert labels("--name", "[lc]*", "--sort", "time") == ["28", "29"]
+    assert labels("--partition", "gpu,other") == [] and "24_0" in labels("--partition", "gpu,main")
+    assert "24_2" not in labels("--until", "2026-11-15T11:35:20", "--state", "failed")  # it began a second later
+    sacct = next(c for c in slurm.calls() if c[0] == "sacct" and "-E" in c)
+    assert sacct[sacct.index("-E") + 1] == "2026-11-15T11:35:20"
+    table = tmp_path / "jobs.csv"
+    job("--me", "--since", "2026-11-15", "--sort", "su", "--csv", table)
+    rows = list(csv.DictReader(table.open(newline="")))
+    assert (rows[0]["job"], rows[0]["name"], rows[0]["cpus"]) == ("21", "two\n|lines; $(reboot)", "4")
+    assert float(rows[0]["su"]) == pytest.approx((4 + 2 * 4) * 6 / 3600)
+    killed = next(r for r in rows if r["job"] == str(LIMIT))
+    assert (killed["cpu_s"], killed["cpu_worth"], killed["memory_worth"]) == ("", "unknown", "known")
+    assert "--state" in job("--me", "--state", "nonsense", rc=2).err
+    assert "--sort" in job("--me", "--sort", "nonsense", rc=2).err
+    assert "--su-weights" in job("--me", "--su-weights", "core=x", rc=2).err
+    assert "before --since" in job("--me", "--since", "1d", "--until", "2d", rc=2).err
+
+
+def test_what_a_job_cost(only):
+    """The owner of an allocation would not learn what a job took of it."""
+    cost = only(TWO_NODES, "--su-weights", "core=1.5,gpu=10,node=3")["cost"]
+    assert cost["core_hours"] == pytest.approx(4 * 6 / 3600) and cost["gpu_hours"] == pytest.approx(4 * 6 / 3600)
+    assert cost["su"] == pytest.approx((1.5 * 4 + 10 * 4 + 3 * 2) * 6 / 3600)
+    assert only(LIMIT)["cost"]["core_hours_idle"] is None and only(HELD)["cost"]["su"] == 0
+
+
+def profile_of(folder, job):
+    """A profile of two tasks on one node, and one on another."""
+    folder.mkdir()
+    head = "at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,gpu_memory_bytes\n"
+    for pid, (host, cpus) in enumerate((("node1", 1), ("node1", 0.5), ("node2", 2))):
+        (folder / f"run.{host}.{pid}.json").write_text(json.dumps(
+            {"stoker": 1, "host": host, "pid": pid, "job": str(job), "scheduler": "slurm", "cores": 4, "gpus": 1,
+             "gpu_kind": "k80", "exit_status": 0, "start_real_ns": 1794742519 * 10**9, "end_s": 3,
+             "command": ["x"]}))
+        (folder / f"samples.{host}.{pid}.csv").write_text(head + "".join(
+            f"{at}.2,1,1,{cpus},0,{(at + 1) * 100},0,0.5,1000\n" for at in range(3)))
+    return folder
+
+
+def test_figures_per_node_from_a_profile(only, job, slurm, tmp_path):
+    """Slurm has none: an idle node among busy ones would stay unseen."""
+    profile = profile_of(tmp_path / "profile", TWO_NODES)
+    nodes = {n["host"]: n for n in only(TWO_NODES, "--profile", profile)["nodes"]}
+    assert {h: n["cpus_busy"] for h, n in nodes.items()} == {"node1": pytest.approx(1.5), "node2": pytest.approx(2)}
+    assert (nodes["node1"]["memory_bytes"], nodes["node2"]["memory_bytes"]) == (600, 300)
+    assert (nodes["node1"]["gpus"], nodes["node1"]["gpu_util"], nodes["node1"]["gpu_memory_bytes"]) == (1, 0.5, 1000)
+    assert "1.50 of 4" in job(TWO_NODES, "--profile", profile).out
+    assert "profile of job 21, not of 22" in job(STATUS, "--profile", profile, rc=2).err
+    assert "for one job" in job(ARRAY, "--profile", profile, rc=2).err
+    # By the name that `stoker profile` gives it, in the job's folder.
+    slurm.add_rows("sacct", [HAND | {"WorkDir": str(tmp_path)}])
+    profile_of(tmp_path / "stoker-profile-x-90.0", 90)
+    profile_of(tmp_path / "stoker-profile-x-190.0", 190)
+    assert len(only(90)["nodes"]) == 2 and only(TWO_NODES)["nodes"] == []
 
 
 def test_tables_fit_a_terminal_of_80_columns(job, slurm):

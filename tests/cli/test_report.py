@@ -184,7 +184,7 @@ def on_terminal(columns, *args):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     with subprocess.Popen([STOKER, *map(str, args)], stdout=slave, stdin=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, env=clean_env()) as process:
+                          stderr=subprocess.PIPE, env=clean_env({"NO_COLOR": "1"})) as process:
         os.close(slave)
         out = b""
         while True:

@@ -227,6 +227,9 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
              (["--n", "1", "--threads", "--ranks", "--", "true"], "--threads-per-rank"),
              (["--n", "1", "--nodes", "--", "true"], "require --via slurm"),
              (["--n", "1,2", "--ranks", "--spread", "1,2", "--", "true"], "require --via slurm"),
+             (["--n", "1,2", "--ranks", "--ranks-per-node", "1,2", "--", "true"], "require --via slurm"),
+             (["--via", "slurm", "--n", "4", "--ranks", "--ranks-per-node", "2,3", "--", "true"], "multiple of 3"),
+             (["--via", "slurm", "--n", "4", "--threads", "--ranks-per-node", "2,4", "--", "true"], "requires --ranks"),
              (["--via", "slurm", "--n", "1,2", "--ranks", "--spread", "1,4", "--", "true"], "evenly over 4 nodes"),
              (["--via", "slurm", "--n", "1,2", "--nodes", "--spread", "1", "--", "true"], "--spread"),
              (["--n", "1,100000", "--threads", "--", "true"], "--oversubscribe"),
@@ -346,6 +349,24 @@ def test_resume_adds_and_two_cannot_work_on_one(stoker, tmp_path):
     proc.send_signal(signal.SIGTERM)
     proc.communicate()
     assert proc.returncode == 143
+
+
+def test_placements_and_the_launcher_from_here(stoker, tmp_path):
+    """In an allocation of several nodes, packed and spread ranks would not be compared; and the time of a
+    launcher would pass as serial work of the program."""
+    (tmp_path / "launch").write_text("#!/bin/sh\necho $1 $2 >> asked\nshift 2\nsleep 0.05\nexec \"$@\"\n")
+    (tmp_path / "launch").chmod(0o755)
+    result, run = scale(stoker, tmp_path, "--n", "2,4", "--ranks", "--ranks-per-node", "4,2,1", "--runs", "2",
+                        "--warmup", "0", "--oversubscribe", "--launcher",
+                        f"{tmp_path}/launch {{nodes}} {{ranks_per_node}}", "--", "sh", "-c", "true", "{nodes}",
+                        cwd=tmp_path)
+    assert {s["name"]: {p["n"]: p["nodes"] for p in s["points"]} for s in result["series"]} == {
+        "1 rank per node": {2: 2, 4: 4}, "2 ranks per node": {2: 1, 4: 2}, "4 ranks per node": {4: 1}}
+    assert len(result["comparisons"]) == 3 and all("noise" in c["text"] for c in result["comparisons"])
+    assert set((tmp_path / "asked").read_text().splitlines()) == {"2 1", "4 1", "1 2", "2 2", "1 4"}
+    launches = [r["launch_s"] for r in lines(tmp_path / "study") if "launch_s" in r]
+    assert len(launches) == 5 and min(launches) >= 0.05
+    assert "the launcher alone takes" in re.sub(r"\s+", " ", run.out)
 
 
 def counts(result):

@@ -6,8 +6,11 @@ import math
 import pathlib
 import random
 import re
+import subprocess
 
 import pytest
+
+from profilelib import needs_command
 
 K80 = [(1, 226), (2, 134), (3, 95), (4, 76)]
 RTX = [(1, 171), (2, 108), (3, 79), (4, 64), (5, 57), (6, 52), (7, 51), (8, 49), (9, 49), (10, 49)]
@@ -167,6 +170,32 @@ def test_several_files_and_formats_in_one(stoker, tmp_path):
         result = stoker("scale", "--from", k80, "--from", tmp_path / second, "--json", "-").json()["result"]
         assert [s["name"] for s in result["series"]] == ["k80", "RTX"]
         assert len(result["series"][1]["points"]) == 10
+
+
+def test_tables_of_other_tools_through_a_pipe(stoker, tmp_path):
+    """Support staff get sacct's tables and JUBE's, not ours."""
+    sacct = "JobID|AllocCPUS|Elapsed|State\n7|1|00:01:40|COMPLETED\n7.batch|1|00:01:40|COMPLETED\n8|4|00:00:30|COMPLETED\n"
+    result = stoker("scale", "--from", "-", "--json", "-", input=sacct.encode()).json()["result"]
+    assert {p["n"]: p["time_s"] for p in result["series"][0]["points"]} == {1: 100, 4: 30}
+    assert result["study"]["unit"] == "CPUs"
+    jube = write(tmp_path / "result.dat", [(1, 10, 99), (2, 6, 99)], "mpi,solve_avg[ms],solve_std[ms]")
+    run = stoker("scale", "--from", jube, rc=4)
+    assert "--columns n=HEADING" in run.err
+    points = stoker("scale", "--from", jube, "--columns", "n=mpi,time=solve_avg", "--json",
+                    "-").json()["result"]["series"][0]["points"]
+    assert [p["time_s"] for p in points] == pytest.approx([0.01, 0.006])
+    assert "--from" in stoker("scale", "--columns", "n=x", "--n", "1", "--", "true", rc=2).err
+
+
+@needs_command("hyperfine")
+def test_hyperfine(stoker, tmp_path):
+    """Its results, as it writes them, are a study."""
+    subprocess.run(["hyperfine", "-N", "--runs", "2", "-L", "threads", "1,2", "true", "--export-json",
+                    "h.json", "--export-csv", "h.csv"], cwd=tmp_path, check=True, capture_output=True)
+    for name, runs in (("h.json", 2), ("h.csv", 1)):
+        result = stoker("scale", "--from", tmp_path / name, "--json", "-").json()["result"]
+        assert {p["n"]: p["runs"] for p in result["series"][0]["points"]} == {1: runs, 2: runs}
+        assert result["study"]["unit"] == "threads"
 
 
 def test_service_units_and_wishes(stoker, tmp_path):

@@ -1,5 +1,6 @@
 /* fuzz_slurm.c - whatever Slurm's clients print, and what nodes of a watched job send: read,
  * judged, shown as text and as JSON. */
+#include "base/style.h"
 #include "harness.h"
 
 #include "sched/slurm/priv.h"
@@ -12,7 +13,7 @@ static void no_controls(const struct stk_buf *b)
 {
     stk_fuzz_touch(b->data, b->len);
     for (size_t i = 0; i < b->len; i++)
-        if (b->data[i] < 0x20 && b->data[i] != '\n')
+        if (b->data[i] < 0x20 && b->data[i] != '\n' && !stk_style_is_mark(b->data[i]))
             stk_fuzz_broken("nothing that steers a terminal is shown");
 }
 
@@ -39,8 +40,10 @@ static void watch(const char *line, size_t len)
 
 static void show(const struct stk_slurm_jobs *jobs)
 {
-    struct stk_job_text t = {
-        .columns = 80, .utf8 = jobs->n % 2, .steps = true, .now = 1794742519, .advise_s = 1};
+    struct stk_job_text t = {.columns = 80,
+                             .utf8 = jobs->n % 2,
+                             .steps = true,
+                             .scale = {.now = 1794742519, .advise_s = 1}};
     struct stk_buf b = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *v;

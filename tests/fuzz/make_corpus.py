@@ -306,6 +306,17 @@ def studies():
     seed("study", "json", json.dumps({"stoker_study": 1, "unit": "GPUs", "metric": None, "series": [
         {"name": "a", "runs": [{"n": n, "wall_s": 8 / n + 1, "gpus": n, "status": "ok"}
                                for n in (1, 2, 4)]}]}).encode())
+    seed("study", "hyperfine", json.dumps({"results": [
+        {"command": "a", "median": 2 / n, "times": [2 / n, 2.1 / n], "exit_codes": [0, 1],
+         "parameters": {"threads": str(n), "algo": "x"}} for n in (1, 2)]}).encode())
+    seed("study", "reframe", json.dumps({"session_info": {}, "runs": [{"testcases": [
+        {"name": f"t %num_tasks={n}", "result": "pass", "num_tasks": n, "jobid": "7", "job_nodelist": ["a", "b"],
+         "perfvalues": {"s:p:time": [9 / n, 0, None, None, "ms", "pass"]}} for n in (1, 2)]}]}).encode())
+    seed("study", "sacct", b"JobID|AllocCPUS|NNodes|NTasks|Elapsed|State|AllocTRES|NodeList\n"
+         b"7|4|1||00:01:40|COMPLETED|cpu=4,gres/gpu=2,node=1|n1\n7.0|4|1|4|00:01:39|COMPLETED|cpu=4|n1\n"
+         b"8|8|2||00:01:00|RUNNING|cpu=8,node=2|n[1-2]\n9|16|4||00:00:30|COMPLETED|cpu=16|n[1-3,7]\n")
+    seed("study", "jube", b"result:\n| tasks | runtime_avg[ms] | runtime_std[ms] |\n|---|---|---|\n"
+         b"|     1 |    10.5 |  1 |\n|     2 |    5.5 |  1 |\n")
     plan = {"stoker_scale_plan": 1, "n": [1, 2, 4], "argv": ["./train", {"hex": "ff01"}, "{n}"],
             "shell": False, "prepare": None, "cwd": "/tmp", "weak": True, "size": 10, "sets": 4,
             "threads_per_rank": 0, "ranks_per_node": 0, "pin": True, "oversubscribe": False,
@@ -319,6 +330,7 @@ def studies():
                "threads": 2, "ranks": 0, "gpus": 0, "nodes": 0, "ranks_per_node": 0, "cpus": 2}
     points = {**plan, "stoker_scale_plan": 2, "via": "slurm", "sets": 2, "ranks_per_node": 0, "spread": [1, 2], "variants": []}
     seed("run", "spread", json.dumps(points).encode())
+    seed("run", "pack", json.dumps({**points, "stoker_scale_plan": 3, "spread": [], "pack": [1, 2]}).encode())
     seed("run", "variants", json.dumps({**points, "n": [], "spread": [], "variants": [variant]}).encode())
     seed("run", "words", b"mpirun -n {n} 'a b' \"c\" \\d{size}")
     seed("run", "numbers", b"1-8,16-64*2")

@@ -84,3 +84,32 @@ def test_a_program_that_reads_itself(loop):
     m, screen = loop("alone")
     assert m["known_from"] == "reads" and 0 < m["wait_s"] < m["run_s"]
     assert "main loop: waited for data " in screen
+
+
+PASSES = """
+import sys, threading
+together = threading.Barrier(4)
+
+def one_pass():
+    for path in sys.argv[2:]:
+        with open(path, "rb", 0) as f:
+            while f.read(1000):
+                pass
+        if sys.argv[1] == "threads":
+            together.wait()
+
+if sys.argv[1] == "threads":
+    threads = [threading.Thread(target=one_pass) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+else:
+    [one_pass() for _ in range(4)]
+"""
+
+
+@pytest.mark.parametrize("how, epochs", [("threads", 0), ("loop", 4)])
+def test_passes_at_the_same_time_are_no_epochs(profile, tmp_path, how, epochs):  # noqa: F811
+    files = [zeros(tmp_path / f"data/{i}.bin", 100_000) for i in range(5)]
+    (tmp_path / "passes.py").write_text(PASSES)
+    p = profile([PYTHON, tmp_path / "passes.py", how, *files])
+    assert p.rc == 0 and len(p.report["epochs"]) == epochs

@@ -1,10 +1,12 @@
 """`stoker job` and `stoker watch` on jobs of a real Slurm: what the jobs did is known, so what is
 said of them can be held against it."""
 
+import contextlib
 import os
 import pathlib
 import pty
 import re
+import signal
 import subprocess
 
 import pytest
@@ -38,7 +40,8 @@ def jobs(slurm, tmp_path_factory):
         "signal": submit("signal", wrap="kill -SEGV $$"),
         "memory": submit("memory", "--mem=100", wrap="perl -e '$x = q(x) x 4e8; sleep 10000'"),
         "array": submit("array", "--array=0-2", wrap="exit $SLURM_ARRAY_TASK_ID"),
-        "cancelled": submit("cancelled", wrap="sleep 10000"),
+        "cancelled": submit("cancelled", wrap=spin(10000)),
+        "step": submit("step", "--mem=300", wrap="srun --mem=100 perl -e '$x = q(x) x 1.5e8; sleep 10000'; true"),
         "idle": submit("idle", "-N2", "-n2", "-t5", wrap=spin(3)),
     }
     slurm.wait(made["cancelled"], running=True)
@@ -71,7 +74,13 @@ def test_how_jobs_ended(slurm, jobs):
     memory = slurm.report(jobs["memory"])
     assert memory["state"] == "out of memory"
     assert re.fullmatch(r"#SBATCH --mem=\d+[MG]", memory["next"][0]["line"])
-    assert slurm.report(jobs["cancelled"])["state"] == "cancelled"
+    cancelled = slurm.report(jobs["cancelled"])
+    assert (cancelled["state"], cancelled["cancelled_by"]) == ("cancelled", "root")
+    # It was busy all the time, but not under srun: Slurm does not know.
+    assert cancelled["used"]["cpu_s"] is None and cancelled["doubts"][0]["figure"] == "cpu"
+    step = slurm.report(jobs["step"])
+    assert (step["state"], step["steps"][1]["state"]) == ("completed", "out of memory")
+    assert re.match(r"srun --mem=|#SBATCH --mem=", step["next"][0]["line"])
 
 
 def test_an_array(slurm, jobs):
@@ -201,6 +210,37 @@ def test_watch_ends_with_the_job(slurm, busy):
         rest = watch.stdout.read()
     assert watch.returncode == 0
     assert rest.splitlines()[-1] in (f"job {busy}: cancelled", f"job {busy}: ended")
+
+
+def test_a_heterogeneous_job_and_a_watch_that_is_killed(slurm, shared):
+    """The parts of the job would not be shown; samplers would stay in it, and be shown as its own."""
+    job = slurm.submit(shared, "-n1", ":", "-n2", wrap="srun --het-group=0,1 sleep 10000")
+    slurm.wait(job, running=True)
+
+    def parts():
+        done = slurm.stoker("watch", "--once", "--every", "0.3s", "--json", "-", job, rc=(0, 4))
+        nodes = done.json()["result"].get("nodes", [])
+        tasks = [(n["part"], p["rank"]) for n in nodes for p in n["process"] if p["command"].endswith("sleep 10000")
+                 and p["rank"] is not None]
+        own = [p for n in nodes for p in n["process"] if "stoker" in p["command"]]
+        assert not own
+        return sorted(tasks) == [(0, 0), (1, 1), (1, 2)]
+
+    until(parts)
+    argv = [slurm_exec(slurm), "exec", STOKER, "watch", "--every", "0.3s", "--progress-every", "1s", "--lifeline",
+            "5s", job]
+    with subprocess.Popen(list(map(str, argv)), env=slurm.env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout.readline()
+        clients = subprocess.run(["pgrep", "-f", f"^srun --overlap --jobid={job} "], capture_output=True, text=True)
+        watch.kill()
+    for pid in clients.stdout.split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    until(parts)
+    samplers = ["pgrep", "-f", f"watch --node-sample .* {job} --part="]
+    until(lambda: not subprocess.run(samplers, capture_output=True).stdout)
+    slurm.run("scancel", job)
 
 
 def slurm_exec(slurm):

@@ -103,6 +103,19 @@ def test_the_same_ranks_on_one_node_and_on_several(slurm, shared):
     assert len(runs(shared)) == len(jobs(shared)) == 10
 
 
+def test_packed_and_spread(slurm, shared):
+    """Whether ranks are better on one node or on four would be a matter of opinion."""
+    result, run = scale(slurm, shared, "--n", "4", "--ranks", "--ranks-per-node", "4,2,1", "--runs", "2", "--", "hostname")
+    assert {s["name"]: s["points"][0]["nodes"] for s in result["series"]} == {
+        "4 ranks per node": 1, "2 ranks per node": 2, "1 rank per node": 4}
+    assert {r["point"] for r in runs(shared)} == {"n4-by4", "n4-by2", "n4-by1"}
+    for per_node in (4, 2, 1):
+        said = (shared / f"study/jobs/n4-by{per_node}-r0.out").read_text().split()
+        assert {said.count(host) for host in said} == {per_node} and len(said) == 4
+    assert all("the noise" in c["text"] for c in result["comparisons"]) and len(result["comparisons"]) == 3
+    assert all(r["launch_s"] > 0 for r in runs(shared) if not r["repeat"])  # srun alone
+
+
 def test_the_users_own_batch_file(slurm, shared):
     """Modules would not be loaded, or the shell would see a path unquoted."""
     folder = shared / "it's; $(touch hacked) 100% \"x\""

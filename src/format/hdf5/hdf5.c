@@ -1,9 +1,9 @@
 /*
  * hdf5.c - HDF5: finds the datasets of a file and lists where the bytes of each sample are.
  *
- * libhdf5 finds the datasets (in a child process: jail.h), format/hdf5/raw.c and format/hdf5/chunks.c their
- * storage, format/hdf5/rows.c and format/hdf5/text.c the samples in them. Data is never read through libhdf5.
- * format/hdf5/write.c writes.
+ * libhdf5 finds the datasets (in a child process: jail.h), format/hdf5/raw.c and
+ * format/hdf5/chunks.c their storage, format/hdf5/rows.c and format/hdf5/text.c the samples in
+ * them. Data is never read through libhdf5. format/hdf5/write.c writes.
  */
 #include "format/format.h"
 
@@ -428,13 +428,16 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 #endif
 
 static const struct stk_format_use use = {
+    .how = STK_USE_LIBRARY,
+    .package = "h5py",
     .library = "HDF5",
     .open = "h5py.File({path}, \"r\")",
-    .load = "f = h5py.File({path}, \"r\", driver=\"core\")",
-    .keep = "import io\nf = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
-    .batch_read = "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them",
-    .batch_write = "d[i:i + rows] = block    # one write, not `rows` of them",
-    .divide = "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py",
+    .load = "import h5py\nf = h5py.File({path}, \"r\", driver=\"core\")",
+    .keep = "import h5py, io\nf = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
+    .rewriter = "h5repack -l CONTI -f NONE {path} {to}   # once; needs the uncompressed size",
+    .batch_read = "x = f[\"NAME\"][i:i + batch]   # ADAPT: one request, not `batch` of them",
+    .batch_write = "d[i:i + rows] = block   # ADAPT: one write, not `rows` of them",
+    .divide = "mine = range(rank, len(f[\"NAME\"]), world_size)   # ADAPT: h5py",
 };
 
 const struct stk_format stk_format_hdf5 = {

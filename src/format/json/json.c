@@ -421,7 +421,7 @@ static int json_finish(const struct stk_write_config *cfg, struct stk_out *o, st
 /* One value, or a sample. */
 static const struct stk_format_use json_use = {
     .how = STK_USE_TABLE | STK_USE_SAMPLE,
-    .parse = "config = json.load(open({path}))   # once, before the loop",
+    .parse = "import json\nconfig = json.load(open({path}))   # once, before the loop",
 };
 
 const struct stk_format stk_format_json = {

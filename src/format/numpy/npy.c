@@ -281,7 +281,13 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
     *stk_out_state(o) = NULL;
 }
 
-static const struct stk_format_use use = {.how = STK_USE_SAMPLE};
+static const struct stk_format_use use = {
+    .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
+    .package = "numpy",
+    .open = "numpy.load({path}, mmap_mode=\"r\")",
+    .parse = "import numpy\ndata = numpy.load({path})   # once, before the loop",
+    .keep = "import numpy\ndata = numpy.load({path})   # once, when the program starts",
+};
 
 const struct stk_format stk_format_npy = {
     .name = "npy",

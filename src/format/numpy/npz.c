@@ -651,7 +651,13 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     return rc;
 }
 
-static const struct stk_format_use use = {.how = STK_USE_SAMPLE};
+static const struct stk_format_use use = {
+    .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
+    .package = "numpy",
+    .open = "numpy.load({path})",
+    .parse = "import numpy\ndata = dict(numpy.load({path}))   # once, before the loop",
+    .keep = "import numpy\ndata = dict(numpy.load({path}))   # once, when the program starts",
+};
 
 const struct stk_format stk_format_npz = {
     .name = "npz",

@@ -114,7 +114,7 @@ int stk_slurm_ask_squeue(const struct stk_slurm *s, const char *who, const char 
 }
 
 int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *list,
-                        const char *since, struct stk_slurm_jobs *jobs, bool only,
+                        const struct stk_slurm_range *range, struct stk_slurm_jobs *jobs, bool only,
                         struct stk_err *err)
 {
     char sep[STK_SLURM_SEP_MAX], delimiter[STK_SLURM_SEP_MAX + 16];
@@ -133,9 +133,13 @@ int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *
     stk_slurm_arg(&a, stk_slurm_sacct_fields);
     stk_slurm_arg(&a, who);
     stk_slurm_arg(&a, list);
-    if (since) {
+    if (range) {
         stk_slurm_arg(&a, "-S");
-        stk_slurm_arg(&a, since);
+        stk_slurm_arg(&a, range->since);
+    }
+    if (range && range->until[0]) {
+        stk_slurm_arg(&a, "-E");
+        stk_slurm_arg(&a, range->until);
     }
     int rc = ask(s, &a, STK_SLURM_BY_SACCT, jobs, &out, &said, err);
     if (!rc && said)

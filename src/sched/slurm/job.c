@@ -106,6 +106,20 @@ void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs)
     *jobs = (struct stk_slurm_jobs){0};
 }
 
+void stk_slurm_jobs_keep(struct stk_slurm_jobs *jobs,
+                         bool (*wanted)(const void *user, const struct stk_slurm_job *job),
+                         const void *user)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < jobs->n; i++) {
+        if (wanted(user, &jobs->job[i]))
+            jobs->job[kept++] = jobs->job[i];
+        else
+            stk_slurm_job_release(&jobs->job[i]);
+    }
+    jobs->n = kept;
+}
+
 struct stk_slurm_job *stk_slurm_jobs_find(const struct stk_slurm_jobs *jobs, uint64_t id)
 {
     /* The newest first: rows of a job are adjacent. */

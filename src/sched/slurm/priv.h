@@ -122,9 +122,12 @@ unsigned stk_slurm_bit(unsigned source); /* 0..3: the index in jobs->why */
  * user, or "--name" and a job's name. Errors: out of memory, a request to stop. */
 int stk_slurm_ask_squeue(const struct stk_slurm *s, const char *who, const char *list,
                          struct stk_slurm_jobs *jobs, bool only, struct stk_err *err);
-/* since: for "-u" and "--name"; NULL for "-j", which needs no time range. */
+struct stk_slurm_range { /* as sacct writes times; until "": now */
+    char since[32], until[32];
+};
+/* range: for "-u" and "--name"; NULL for "-j", which needs no time range. */
 int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *list,
-                        const char *since, struct stk_slurm_jobs *jobs, bool only,
+                        const struct stk_slurm_range *range, struct stk_slurm_jobs *jobs, bool only,
                         struct stk_err *err);
 int stk_slurm_ask_scontrol(const struct stk_slurm *s, const char *id, uint64_t want,
                            struct stk_slurm_jobs *jobs, bool only, struct stk_err *err);

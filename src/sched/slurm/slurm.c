@@ -229,31 +229,32 @@ static int gather_by_id(const struct stk_slurm *s, const struct stk_slurm_query 
     return rc;
 }
 
-/* squeue lists all parts of a heterogeneous job when asked for one: removes the others. */
-static void drop_other_parts(const struct stk_slurm_query *q, struct stk_slurm_jobs *out)
+/* squeue lists all parts of a heterogeneous job when asked for one. */
+static bool is_wanted_part(const void *user, const struct stk_slurm_job *j)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < out->n; i++) {
-        const char *label = out->job[i].label, *plus = strchr(label, '+');
-        bool wanted = !plus;
-        for (size_t k = 0; q->ids[k] && !wanted; k++)
-            wanted = !strchr(q->ids[k], '+') || strcmp(q->ids[k], label) == 0;
-        if (wanted)
-            out->job[kept++] = out->job[i];
-        else
-            stk_slurm_job_release(&out->job[i]);
-    }
-    out->n = kept;
+    const struct stk_slurm_query *q = user;
+    bool wanted = !strchr(j->label, '+');
+    for (size_t k = 0; q->ids[k] && !wanted; k++)
+        wanted = !strchr(q->ids[k], '+') || strcmp(q->ids[k], j->label) == 0;
+    return wanted;
 }
 
 /* In sacct's format. */
-static int since_text(int64_t since, char *text, size_t size, struct stk_err *err)
+static bool time_text(int64_t at, char *text, size_t size)
 {
     struct tm tm;
-    time_t when = (time_t)since;
-    if (!localtime_r(&when, &tm) || !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the start of the time range is invalid");
-    return 0;
+    time_t when = (time_t)at;
+    return localtime_r(&when, &tm) && strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm);
+}
+
+/* until 0: now. */
+static int range_text(int64_t since, int64_t until, struct stk_slurm_range *r, struct stk_err *err)
+{
+    *r = (struct stk_slurm_range){0};
+    if (time_text(since, r->since, sizeof r->since) &&
+        (!until || time_text(until, r->until, sizeof r->until)))
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1, "the time range is invalid");
 }
 
 /* A name of this machine, or a number: sacct finds no jobs of any other, which is not an error for
@@ -268,15 +269,16 @@ static bool is_user(const char *who)
 static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_query *q,
                           struct stk_slurm_jobs *out, struct stk_err *err)
 {
-    char since[32], user[64];
-    int rc = since_text(q->since, since, sizeof since, err);
+    struct stk_slurm_range range;
+    char user[64];
+    int rc = range_text(q->since, q->until, &range, err);
     if (rc)
         return rc;
     snprintf(user, sizeof user, "%u", (unsigned)getuid());
     const char *who = q->user ? q->user : user;
     if (!is_user(who))
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no user \"%.80s\"", who);
-    rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
+    rc = stk_slurm_ask_sacct(s, "-u", who, &range, out, false, err);
     return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
 }
 
@@ -362,7 +364,7 @@ int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
     out->max = q->max_jobs;
     int rc = q->ids ? gather_by_id(s, q, out, err) : gather_by_user(s, q, out, err);
     if (q->ids && !rc)
-        drop_other_parts(q, out);
+        stk_slurm_jobs_keep(out, is_wanted_part, q);
     rc = rc ? rc : details(s, q, out, err);
     rc = rc ? rc : live_use(s, out, err);
     rc = rc ? rc : find_people(out);
@@ -376,11 +378,11 @@ int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
 int stk_slurm_named(const struct stk_slurm *s, const char *name, uint64_t *id, struct stk_err *err)
 {
     struct stk_slurm_jobs jobs = {0};
-    char since[32];
-    int rc = since_text((int64_t)time(NULL) - NAMED_S, since, sizeof since, err);
+    struct stk_slurm_range range;
+    int rc = range_text((int64_t)time(NULL) - NAMED_S, 0, &range, err);
     rc = rc ? rc : stk_slurm_ask_squeue(s, "--name", name, &jobs, false, err);
     if (!rc && !jobs.n)
-        rc = stk_slurm_ask_sacct(s, "--name", name, since, &jobs, false, err);
+        rc = stk_slurm_ask_sacct(s, "--name", name, &range, &jobs, false, err);
     if (!rc && (jobs.failed & STK_SLURM_BY_SQUEUE))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "squeue: %s", jobs.why[0]);
     *id = 0;

@@ -72,6 +72,7 @@ enum stk_slurm_state {
     STK_SLURM_OUT_OF_MEMORY,
     STK_SLURM_NODE_FAIL, /* also: could not boot */
     STK_SLURM_PREEMPTED, /* gave way to another job, and was not requeued */
+    STK_SLURM_STATES
 };
 
 /* "COMPLETED", "CANCELLED by 0", "CANCELLED+" (cut), "OUT_OF_ME+": by the word, whatever
@@ -176,6 +177,10 @@ struct stk_slurm_jobs { /* all zero: empty */
 };
 
 void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs);
+/* Drops the jobs for which wanted() returns false. */
+void stk_slurm_jobs_keep(struct stk_slurm_jobs *jobs,
+                         bool (*wanted)(const void *user, const struct stk_slurm_job *job),
+                         const void *user);
 
 /* The n-th step that was killed for memory, from 0, without our own; NULL: no more. The job may have
  * completed nevertheless. */
@@ -230,7 +235,7 @@ int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
 struct stk_slurm_query {
     const char *const *ids; /* "12", "12_3", NULL-terminated; NULL: by user */
     const char *user;       /* with ids NULL: their owner; NULL: ours */
-    int64_t since;          /* with ids NULL: those that ran (or waited) since then */
+    int64_t since, until;   /* with ids NULL: those that ran (or waited) in between; until 0: now */
     size_t max_jobs;        /* 0: STK_SLURM_JOBS_MAX */
 };
 int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,

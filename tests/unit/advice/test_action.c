@@ -85,23 +85,80 @@ static void packing(void)
          .loader = {.framework = "torch", .batch = 8, .shuffle = "block"}}};
     CHECK_STR(lines(a, 2, plain),
               "stoker pack '/d/my set' '/d/my set-packed' --format tar\n"
-              "# then, in place of the dataset and its DataLoader (adapt what <-- marks):\n"
+              "# then, in place of the dataset and its DataLoader:\n"
               "import stoker.torch\n"
               "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")   "
-              "# <-- your batch size\n"
+              "# ADAPT: your batch size\n"
               "for batch in loader:   # a dict of tensors, one per field\n"
-              "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
+              "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n"
+              "# the validation data: the same with shuffle=\"none\", last=\"short\": every "
+              "sample once, in order\n");
     a[0].bytes = 1u << 20;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
     a[0].count = 7; /* the two exclude each other */
     CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7\n"));
     a[0].depth = 1;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7 --shuffle 1\n"));
-    a[1] = (struct stk_action){
-        .kind = STK_ACT_LOADER, .instead = true, .loader = {.framework = "tf", .batch = 32}};
-    CHECK_STR(
-        line(a[1], plain),
-        "# or, in TensorFlow: import stoker.tf; batches = stoker.tf.dataset(PATH, batch=32)\n");
+}
+
+static bool has_some(const void *job, const char *package)
+{
+    return strcmp(job, package) == 0;
+}
+
+/* Each program gets the lines of its own framework, and none of a package that it does not use. */
+static void frameworks(void)
+{
+    struct stk_action_scene scene = plain;
+    struct stk_action a = {.kind = STK_ACT_LOADER,
+                           .path = "/d/x",
+                           .loader = {.framework = "tf", .batch = 64, .batch_known = true}};
+    scene.framework = "tf";
+    CHECK(strstr(line(a, scene), "# in place of your tf.data.Dataset:\nimport stoker.tf\n"
+                                 "loader = stoker.tf.dataset(\"/d/x\", batch=64)\n"));
+    a.loader.framework = scene.framework = "numpy";
+    a.loader.shuffle = "none";
+    a.loader.last = "short";
+    CHECK_STR(line(a, scene), "# in place of your loop over the data:\nimport stoker\n"
+                              "loader = stoker.Loader(\"/d/x\", batch=64, shuffle=\"none\", "
+                              "last=\"short\")\n"
+                              "for batch in loader:   # a dict of arrays, one per field\n"
+                              "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n");
+    a = (struct stk_action){.kind = STK_ACT_READERS, .count = 4, .use = stk_use_of("tfrecord")};
+    scene.loaded = has_some;
+    scene.job = "torch";
+    CHECK(!strstr(line(a, scene), "tf.data") && strstr(line(a, scene), "ThreadPoolExecutor(4)"));
+    scene.job = "tensorflow";
+    CHECK(strstr(line(a, scene), "tf.data"));
+}
+
+/* A library that opens its files itself takes no buffer and no offset. */
+static void libraries(void)
+{
+    static const enum stk_action_kind own[] = {STK_ACT_LARGER_READS, STK_ACT_STREAM_BUFFER,
+                                               STK_ACT_SORT_READS, STK_ACT_PREAD};
+    static const char *const formats[] = {"npz",     "npy",  "hdf5", "sqlite",
+                                          "parquet", "zarr", "lmdb"};
+    struct stk_action_scene scene = plain;
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
+            struct stk_action a = full(own[k], "/d/x");
+            a.use = stk_use_of(formats[f]);
+            const char *text = stk_action_applies(&a, &plain) ? line(a, plain) : "";
+            CHECK(!strstr(text, "buffering=") && !strstr(text, "sorted") && !strstr(text, "pread"));
+        }
+    struct stk_action a = {.kind = STK_ACT_KEEP_OPEN, .path = "/d/x", .use = stk_use_of("hdf5")};
+    CHECK(stk_action_applies(&a, &scene));
+    scene.loaded = has_some;
+    scene.job = "numpy";
+    CHECK(!stk_action_applies(&a, &scene));
+    a.use = stk_use_of("npz");
+    CHECK(stk_action_applies(&a, &scene));
+    a.kind = STK_ACT_REWRITE;
+    CHECK(!stk_action_applies(&a, &scene));
+    a.use = stk_use_of(""); /* the program opens it itself */
+    a.kind = STK_ACT_LARGER_READS;
+    CHECK(stk_action_applies(&a, &scene));
 }
 
 /* Not for a program in C. */
@@ -133,16 +190,21 @@ static void evaluation(void)
                     .last = "short",
                     .decode = "image:9"}}};
     const char *text = lines(a, 2, plain);
-    CHECK(strstr(text, "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255 "));
+    CHECK(strstr(text, "    x = batch[\"data\"]   # ADAPT: your work on a batch\n"));
     CHECK(strstr(text, "\n# evaluated on:\n"
                        "val_loader = stoker.torch.Loader(\"/d/val\", batch=8, shuffle=\"none\", "
-                       "last=\"short\",   # <-- your batch size\n"
-                       "                                 decode=\"image:9\")   # <-- your image "
-                       "size\n"));
+                       "last=\"short\",   # ADAPT: your batch size\n"
+                       "                                 decode=\"image:9,layout=chw,"
+                       "dtype=float32\")   # ADAPT: your image size, mean=, std= of Normalize\n"));
     a[1].path = NULL;
     CHECK(strstr(lines(a, 2, plain), "\n# val_loader = stoker.torch.Loader(PATH, batch=8, "));
-    CHECK(
-        strstr(lines(a, 2, plain), "\n#                                  decode=\"image:9\")   #"));
+    CHECK(strstr(lines(a, 2, plain), "\n#                                  decode=\"image:9,"));
+    a[0].loader.labelled = true;
+    a[0].loader.batch_known = a[0].loader.size_known = true;
+    CHECK(strstr(lines(a, 1, plain), "batch=8,\n"));
+    CHECK(strstr(lines(a, 1, plain), ", as_tuple=(\"data\", \"label\"))   # ADAPT: your "
+                                     "augmentation, mean="));
+    CHECK(strstr(lines(a, 1, plain), "\nfor x, y in loader:   # "));
 }
 
 /* Every kind as a program would meet it, for a test that compiles and runs the lines:
@@ -171,9 +233,28 @@ static void staging(void)
                               "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b'\n"
                               "# then read \"${TMPDIR:?}\"/'a b' instead of '/lus/a b'\n");
     a.to = "/dev/shm";
-    CHECK(strstr(line(a, plain), "\ncp -r '/lus/a b' /dev/shm/\n"));
-    a.is_file = false;
-    CHECK(strstr(line(a, slurm), "\nsrun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r "));
+    CHECK(strstr(line(a, plain), "\ncp '/lus/a b' /dev/shm/\n"));
+    static const char *const two[] = {"/lus/a b", "/lus/c"};
+    a.paths = two;
+    a.npaths = 2;
+    CHECK(
+        strstr(line(a, plain), "\ncp '/lus/a b' /lus/c /dev/shm/\n# then read them in /dev/shm\n"));
+    /* A directory: the files that were read, not what lies there. */
+    a = (struct stk_action){.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "/dev/shm"};
+    slurm.profile = "my profile";
+    CHECK_STR(line(a, slurm),
+              "# in the job script, before training; once per node:\n"
+              "stoker report 'my profile' --list-read '/lus/a b' > files.txt\n"
+              "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" sh -c 'mkdir -p "
+              "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' --verbatim-files-from -cf - -T "
+              "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -'\n"
+              "# then read /dev/shm/'a b' instead of '/lus/a b'\n");
+    static const char *const endings[] = {"*.jpg", "*.p ng"};
+    a.pattern = endings;
+    a.npatterns = 2;
+    CHECK(strstr(line(a, slurm), "\n(cd '/lus/a b' && find . -type f \\( -name '*.jpg' -o -name "
+                                 "'*.p ng' \\)) > files.txt\n"));
+    CHECK(!strstr(line(a, slurm), "cp "));
 }
 
 /* What a format has to say takes the place of what holds for any file, or stands beside it. */
@@ -182,7 +263,7 @@ static void of_formats(void)
     struct stk_action a = {.kind = STK_ACT_READ_WHOLE, .path = "/d/x", .count = 4};
     CHECK_STR(line(a, plain), "data = open(\"/d/x\", \"rb\").read()\n");
     a.use = stk_use_of("hdf5");
-    CHECK_STR(line(a, plain), "f = h5py.File(\"/d/x\", \"r\", driver=\"core\")\n");
+    CHECK_STR(line(a, plain), "import h5py\nf = h5py.File(\"/d/x\", \"r\", driver=\"core\")\n");
     a.kind = STK_ACT_KEEP_OPEN;
     CHECK(strstr(line(a, plain), "\n        self.f = h5py.File(\"/d/x\", \"r\")\n"));
     a.use = stk_use_of("");
@@ -190,7 +271,8 @@ static void of_formats(void)
     a.kind = STK_ACT_READERS;
     a.use = stk_use_of("tfrecord");
     CHECK_STR(line(a, plain), "tf.data.TFRecordDataset(files, num_parallel_reads=4)\n"
-                              "DataLoader(dataset, num_workers=4, persistent_workers=True)\n");
+                              "DataLoader(dataset, num_workers=4, persistent_workers=True)   "
+                              "# ADAPT: your dataset\n");
     for (size_t i = 0; stk_format_at(i); i++) {
         const struct stk_format_use *u = stk_use_of(stk_format_at(i)->name);
         CHECK(u && (!u->load || u->library));
@@ -213,6 +295,8 @@ int main(int argc, char **argv)
     CHECK_RUN(table);
     CHECK_RUN(any_path);
     CHECK_RUN(packing);
+    CHECK_RUN(frameworks);
+    CHECK_RUN(libraries);
     CHECK_RUN(in_c);
     CHECK_RUN(evaluation);
     CHECK_RUN(staging);

@@ -285,27 +285,22 @@ static void unseen(void)
     done();
     const struct {
         double coverage; /* 0: the kernel's count is missing */
-        uint64_t rings, aio, dropped;
-        bool reported; /* transfers of the ring */
+        uint64_t dropped;
+        bool blind;
         const char *says;
     } parts[] = {{.coverage = 0.7, .says = "; only 70 % of the bytes"},
                  {.coverage = 0, .says = "count is not available"},
-                 {.coverage = 1, .rings = 1, .says = "io_uring or kernel AIO in 1 process "},
-                 {.coverage = 1, .aio = 100, .says = "io_uring or kernel AIO in 1 process "},
+                 {.coverage = 1, .blind = true, .says = "io_uring or kernel AIO in 1 process "},
                  {.coverage = 1, .dropped = 5000, .says = "5,000 calls could not be recorded"},
-                 {.coverage = 1, .rings = 1, .reported = true}};
+                 {.coverage = 1}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         set_init(&s, 10, 1);
         set_use(&s, 0, set_file(&s, "/d/a.bin", "lustre", 8 * MB),
-                (struct use){.reads = 2,
-                             .bytes = 4 * MB,
-                             .read_s = 1e-3,
-                             .api = parts[i].reported ? STK_API_ASYNC : STK_API_POSIX});
+                (struct use){.reads = 2, .bytes = 4 * MB, .read_s = 1e-3});
         s.proc[0].seen_read_bytes = (uint64_t)(8 * MB);
         s.proc[0].kernel_read_bytes =
             parts[i].coverage > 0 ? (uint64_t)(8 * MB / parts[i].coverage) : 0;
-        s.proc[0].uring_rings = parts[i].rings;
-        s.proc[0].kernel_aio_calls = parts[i].aio;
+        s.proc[0].blind = parts[i].blind;
         s.proc[0].dropped_calls = parts[i].dropped;
         advise("");
         CHECK(o.o.nfindings == 0 && o.o.blind == (parts[i].says != NULL));
@@ -323,6 +318,7 @@ static void unseen(void)
                                      (struct use){.reads = 2, .bytes = 152, .read_s = 1e-5});
     r->n.c[STK_C_MMAPS] = 1;
     r->n.c[STK_C_MMAP_BYTES] = 125u << 20;
+    s.p.mapped_bytes = 125u << 20;
     s.proc[0].major_faults = 811;
     advise("");
     CHECK(strstr(o.o.verdict, "125 MiB of mapped files are not included (811 page faults") != NULL);

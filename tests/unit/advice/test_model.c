@@ -43,7 +43,7 @@ static void fit_finds_the_numbers(void)
                          .consec = 1,
                          .meta_s = 2e-3});
     set_use(&s, 0, set_file(&s, "/n/c.bin", "nfs", 10),
-            (struct use){.opens = 1, .stats = 100, .meta_s = 2e-3 + 100 * 0.5e-3});
+            (struct use){.opens = 50, .stats = 100, .meta_s = 50 * 2e-3 + 100 * 0.5e-3});
     /* Another file system says nothing about this one. */
     set_use(&s, 0, set_file(&s, "/tmp/d.bin", "tmpfs", 64 * MB),
             (struct use){.reads = 100000, .bytes = 4096, .read_s = 2e-6});

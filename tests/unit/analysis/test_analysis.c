@@ -220,6 +220,76 @@ static void epochs_unclear(void)
     }
 }
 
+/* 40 MB in ten files, each read `times` times by each of `procs` processes, in `span_s`. */
+static void passes_set(struct set *s, uint32_t procs, double times, double span_s)
+{
+    char name[64];
+    set_init(s, 90, 1);
+    while (s->p.nprocs < procs)
+        set_worker(s, 0, 1);
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "/d/%d.tfrecord", i);
+        uint32_t f = set_file(s, name, "nfs", 4e6);
+        for (uint32_t w = 0; w < procs; w++)
+            set_use(s, w, f,
+                    (struct use){.reads = 10 * times,
+                                 .opens = times,
+                                 .bytes = 400e3,
+                                 .read_s = 0.01,
+                                 .seq = 1,
+                                 .consec = 1,
+                                 .distinct = 4e6,
+                                 .span_s = span_s});
+        s->file[f].rank_distinct_bytes = 4000000; /* one rank */
+    }
+}
+
+static size_t epochs_of(struct set *s)
+{
+    struct stk_analysis a;
+    CHECK_INT(stk_analyze(&s->p, &a, NULL), 0);
+    size_t n = a.nepochs;
+    stk_analysis_release(&a);
+    set_release(s);
+    return n;
+}
+
+/* Passes at the same time, by threads or by workers that do not divide the data, are no epochs. */
+static void passes_at_once(void)
+{
+    struct set s;
+    passes_set(&s, 1, 4, 80);
+    CHECK_INT(epochs_of(&s), 4);
+    passes_set(&s, 1, 4, 80);
+    s.proc[0].twins = 4;
+    CHECK_INT(epochs_of(&s), 0);
+    passes_set(&s, 1, 8, 80);
+    s.proc[0].twins = 4;
+    CHECK_INT(epochs_of(&s), 2);
+    passes_set(&s, 4, 1, 80);
+    CHECK_INT(epochs_of(&s), 0);
+    passes_set(&s, 4, 1, 20);
+    for (uint32_t w = 0; w < 4; w++)
+        s.proc[w].start_s = 21 * w; /* one worker after the other */
+    CHECK_INT(epochs_of(&s), 4);
+}
+
+/* N draws with replacement from N samples: one epoch, in which half of them come again. */
+static void draws_with_replacement(void)
+{
+    struct set s;
+    char name[64];
+    set_init(&s, 90, 1);
+    for (int i = 0; i < 63; i++) { /* of 100, as often as Poisson has it */
+        double times = i < 37 ? 1 : i < 55 ? 2 : 3;
+        snprintf(name, sizeof name, "/d/%d.jpg", i);
+        set_use(&s, 0, set_file(&s, name, "nfs", 1e5),
+                (struct use){
+                    .reads = times, .opens = times, .bytes = 1e5, .read_s = 0.01, .distinct = 1e5});
+    }
+    CHECK_INT(epochs_of(&s), 0);
+}
+
 static void marks(void)
 {
     struct set s;
@@ -479,7 +549,7 @@ static void main_loop_unknown(void)
     s.proc[0].kernel_read_bytes = 1ull << 30;
     CHECK(strstr(loop_of(&s).why, "were not seen"));
     loop_set(&s, 1);
-    s.proc[0].uring_rings = 1;
+    s.proc[0].blind = true;
     CHECK(strstr(loop_of(&s).why, "io_uring"));
     loop_set(&s, 1);
     s.proc[0].major_faults = 1000;
@@ -505,6 +575,8 @@ int main(int argc, char **argv)
     CHECK_RUN(directories);
     CHECK_RUN(epochs_found);
     CHECK_RUN(epochs_unclear);
+    CHECK_RUN(passes_at_once);
+    CHECK_RUN(draws_with_replacement);
     CHECK_RUN(marks);
     CHECK_RUN(steps_found);
     CHECK_RUN(shares);

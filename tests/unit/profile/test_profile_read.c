@@ -345,7 +345,7 @@ static void blind_spots(void)
     const char *dir = folder("blind");
     proflog_init(&l, 100, 1, 0);
     l.head.uring_rings = 2;
-    l.head.kernel_aio_calls = 3;
+    l.head.kernel_aio_calls = l.head.kernel_aio_transfers = 3;
     l.head.dropped_calls = 4;
     l.head.dropped_trace = 5;
     l.head.stopped = 1;
@@ -365,6 +365,43 @@ static void blind_spots(void)
     stk_profile_release(&p);
 }
 
+/* Each reason by its name: a sandbox is not --for, a file that is mapped again and again is not
+ * larger, calls that bypass us are no quiet program, and results of kernel aio may all be there. */
+static void reasons(void)
+{
+    struct proflog l;
+    struct stk_profile p;
+    const char *dir = folder("reasons");
+    proflog_init(&l, 100, 1, 0);
+    l.head.stopped = STK_STOP_SANDBOX;
+    struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
+    r.n.c[STK_C_MMAPS] = 300;
+    r.n.c[STK_C_FILE_SIZE] = 1 << 20;
+    r.n.c[STK_C_MMAP_BYTES] = 300 << 20;
+    proflog_put(&l, &r);
+    proflog_write(&l, "reasons/n1.100.0.stklog");
+    proflog_init(&l, 200, 1, 0);
+    l.head.kernel_aio_calls = l.head.kernel_aio_transfers = l.head.kernel_aio_results = 9;
+    l.head.kernel[0] = 50 << 20;
+    l.head.stream_read_bytes = 1 << 20;
+    l.head.stream_ahead_bytes = 3 << 20;
+    proflog_write(&l, "reasons/n1.200.0.stklog");
+    proflog_init(&l, 300, 1, 0);
+    l.head.kernel_aio_transfers = 1;
+    l.head.kernel[2] = 70 << 20; /* only the device counts what io_uring and kernel aio read */
+    l.head.stream_ahead_bytes = (uint64_t)-5;
+    proflog_write(&l, "reasons/n1.300.0.stklog");
+    CHECK_INT(read_it(dir, &p), 0);
+    CHECK(noted(&p, "seccomp") && !noted(&p, "--for"));
+    CHECK(noted(&p, "1 file (1.00 MiB) was mapped into memory, 300 times"));
+    CHECK(noted(&p, "The kernel counted 46.0 MiB more read by 1 process than was seen"));
+    CHECK(noted(&p, "dlsym") && !noted(&p, "io_submit"));
+    CHECK(!p.proc[1].blind && p.proc[2].blind);
+    CHECK_INT(p.proc[2].kernel_read_bytes, 70 << 20);
+    CHECK_INT(p.proc[2].seen_read_bytes, 0);
+    stk_profile_release(&p);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -379,6 +416,7 @@ int main(int argc, char **argv)
     CHECK_RUN(one_axis);
     CHECK_RUN(groups);
     CHECK_RUN(blind_spots);
+    CHECK_RUN(reasons);
     scratch_done();
     return CHECK_DONE();
 }

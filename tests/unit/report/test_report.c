@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "check.h"
 #include "report/report_priv.h"
@@ -145,7 +146,7 @@ static void check_lines(const char *text, unsigned columns, bool fits)
         for (size_t i = 0; i < n;) {
             uint32_t cp = 0;
             size_t len = stk_utf8_next(s + i, n - i, &cp);
-            CHECK(len && !stk_cp_is_control(cp));
+            CHECK(len && (stk_style_is_mark(cp) || !stk_cp_is_control(cp)));
             i += len ? len : 1;
         }
         CHECK(!fits || stk_text_width(s, n) <= columns);

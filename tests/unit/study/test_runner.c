@@ -269,6 +269,43 @@ static const char *batch_args(const struct stk_runner_plan *plan, size_t i)
     return text;
 }
 
+/* Packed and spread ranks would be one curve. */
+static void points_of_pack(void)
+{
+    const char *argv[] = {"./a", "{ranks_per_node}x{nodes}", NULL};
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT, back;
+    struct stk_arena arena = STK_ARENA_INIT;
+    p.argv = argv;
+    p.via = &stk_executor_slurm;
+    p.sets = STK_SETS_RANKS;
+    p.cwd = "/d";
+    CHECK_INT(stk_runner_parse_n("n", "2,4", p.n, &p.nn, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("ranks-per-node", "4,2,1", p.pack, &p.npack, NULL), 0);
+    CHECK_INT(stk_runner_check(&p, NULL), 0);
+    CHECK_INT(stk_runner_copy_plan(&p, &arena, &back, NULL), 0); /* as a resume reads it */
+    struct stk_points points = make(&arena, &back);
+    static const char *const want[][3] = {{"n2-by1", "1 rank per node", "1x2"},
+                                          {"n4-by1", "1 rank per node", "1x4"},
+                                          {"n2-by2", "2 ranks per node", "2x1"},
+                                          {"n4-by2", "2 ranks per node", "2x2"},
+                                          {"n4-by4", "4 ranks per node", "4x1"}};
+    CHECK_INT(points.n, 5);
+    for (size_t i = 0; i < 5 && i < points.n; i++) {
+        CHECK_STR(points.v[i].id, want[i][0]);
+        CHECK_STR(points.v[i].series, want[i][1]);
+        CHECK_STR(points.v[i].argv[1], want[i][2]);
+    }
+    CHECK_STR(points.v[4].label, "N=4 with 4 ranks per node");
+    CHECK(strstr(batch_args(&p, 3), "--nodes=2 --ntasks-per-node=2"));
+    p.pack[2] = 3;
+    CHECK_INT(stk_runner_check(&p, NULL), STK_E_USAGE);
+    p.pack[2] = 4;
+    p.nspread = 1;
+    p.spread[0] = 1;
+    CHECK_INT(stk_runner_check(&p, NULL), STK_E_USAGE); /* one way of placing at a time */
+    stk_arena_release(&arena);
+}
+
 /* Ranks would be wherever Slurm has room, and two placements the same one. */
 static void points_of_spread(void)
 {
@@ -554,6 +591,7 @@ int main(int argc, char **argv)
     CHECK_RUN(batch_file);
     CHECK_RUN(points_of_n);
     CHECK_RUN(points_of_spread);
+    CHECK_RUN(points_of_pack);
     CHECK_RUN(bad_variants);
     CHECK_RUN(variants);
     CHECK_RUN(executors);

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "scaling/scaling.h"
+#include "study/headings.h"
 #include "report/scale.h"
 
 static struct stk_study study;
@@ -282,6 +283,7 @@ static void two_modes_are_reported(void)
     CHECK(
         text_has("N=1: the times have two modes: 2 of 5 runs are near 1.00 s, 3 near 2.01 s (2x)"));
     CHECK(!text_has("a warm-up run helps"));
+    CHECK(text_has("(151 % efficient; two modes: 3.03x by the fast runs of both)"));
     compute("n,time,host\n1,1,a\n1,2,b\n1,1.01,a\n1,2.01,b\n1,1.02,c\n", NULL);
     CHECK(text_has("the slow runs are those on b.") && !cautioned("slow-node"));
     compute("n,time,host\n1,1,a\n1,2,a\n1,1.01,b\n1,2.01,b\n1,1.02,b\n", NULL);
@@ -330,6 +332,47 @@ static void accelerators_are_held_against_cpus(void)
     CHECK(strstr(all.comparison[0].text, "does not pay"));
 }
 
+static int read_json(const char *text)
+{
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    int rc = stk_study_read_json(&study, text, strlen(text), "s.json", &err);
+    return rc ? rc : stk_scaling_compute(&study, &plain, &all, &err);
+}
+
+/* A difference between placements, or kinds, may be chance: the comparison says so. */
+static void comparisons_know_the_noise(void)
+{
+    compute(
+        "n,time,time,time,series\n4,10,10.1,9.9,packed\n8,6,6.1,5.9,packed\n16,4,4.1,3.9,packed\n"
+        "4,12,12.1,11.9,spread\n8,6.02,6.1,5.9,spread\n16,5,5.1,4.9,spread\n",
+        NULL);
+    const struct stk_comparison *c = &all.comparison[0];
+    CHECK(c->noise_known && c->common == 3 && c->clear == 2);
+    CHECK(strstr(c->text, "spread is 0.83x as fast as packed with N=4 (clear of the noise, +-"));
+    CHECK(strstr(c->text, "clear of the noise at 2 of 3 common N"));
+    compute("n,time,time,series\n4,10,11,a\n4,10.2,11,b\n", NULL);
+    CHECK(strstr(all.comparison[0].text, "with N=4 (within the noise, +-"));
+    compute("n,time,series\n4,10,a\n4,12,b\n", NULL);
+    CHECK(!all.comparison[0].noise_known && !strstr(all.comparison[0].text, "noise"));
+}
+
+/* A launcher of 0.3 s in runs of a second is not a serial part of the program. */
+static void launchers_are_told_apart(void)
+{
+    static const char text[] =
+        "{\"stoker_study\": 1, \"series\": [{\"name\": \"\", \"runs\": [{\"n\": 1, \"wall_s\": 4, "
+        "\"launch_s\": 0.1}, {\"n\": 8, \"wall_s\": 1, \"launch_s\": 0.3}, {\"n\": 8, \"wall_s\": "
+        "1}]}]}";
+    CHECK_INT(read_json(text), 0);
+    CHECK(cautioned("launch") && text_has("N=8: the launcher alone takes 300 ms of 1.00 s (30 %)"));
+    CHECK(study.series[0].run[1].launch_s == 0.3 && isnan(study.series[0].run[2].launch_s));
+    compute("n,time,job\n1,20,7\n8,3,8\n", NULL);
+    CHECK(text_has("jobs of N=8 take less than 10 s"));
+    compute("n,time,job\n1,200,7\n8,30,8\n", NULL);
+    CHECK(!cautioned("launch"));
+}
+
 /* ---- files -------------------------------------------------------------------------------- */
 
 static int read_bad(const char *csv)
@@ -363,6 +406,159 @@ static void tables_are_read_as_people_write_them(void)
     CHECK(row_of(0, 2)->value == 6);
 }
 
+static struct stk_headings headings;
+
+static void compute_as(const char *columns, const char *csv)
+{
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    CHECK_INT(stk_headings_parse(columns, &headings, &err), 0);
+    study.headings = &headings;
+    CHECK_INT(stk_study_read_csv(&study, csv, strlen(csv), "t.csv", NULL, &err), 0);
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+}
+
+static void units_are_in_headings(void)
+{
+    static const struct {
+        const char *csv;
+        double value;
+    } same[] = {
+        {"n,Time (sec)\n1,90\n", 90},
+        {"n,time [ms]\n1,90000\n", 90},
+        {"n,time_ms\n1,90000\n", 90},
+        {"n,Wall time (min)\n1,1.5\n", 90},
+        {"n,runtime_h\n1,0.025\n", 90},
+        {"n,elapsed (h:mm:ss)\n1,0:01:30\n", 90},
+        {"n,elapsed (mm:ss)\n1,1:30\n", 90},
+        {"n,time (h:mm)\n1,1:30\n", 5400},
+        {"n,time (ms)\n1,1.5m\n", 90}, /* a unit in the cell wins */
+        {"n,Seconds\n1,90\n", 90},
+        {"n,milliseconds\n1,90000\n", 90},
+        {"n;Time (s)\n1;90,5\n", 90.5},
+        {"n,runtime_avg[s],runtime_std[s]\n1,90,3\n", 90},
+        {"n,mean,median,min,max\n1,99,90,1,2\n", 90},
+        {"n,img/s\n1,90\n", 90},
+        {"n,throughput [img/s]\n1,90\n", 90},
+        {"n,tokens per second\n1,90\n", 90},
+        {"n,perf (GFLOP/s)\n1,90\n", 90},
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        compute(same[i].csv, NULL);
+        if (fabs(row_of(0, 1)->value - same[i].value) > 1e-9)
+            fprintf(stderr, "%s: %g\n", same[i].csv, row_of(0, 1)->value);
+        NEAR(row_of(0, 1)->value, same[i].value, 1e-9);
+    }
+    CHECK_STR(study.metric, "GFLOP/s");
+    CHECK(study.higher_better);
+    CHECK_INT(read_bad("n,time (parsec)\n1,3\n"), STK_E_CORRUPT);
+    compute_as("n=x,time=solve", "x,y,solve [ms],time\n1,2,3000,99\n");
+    CHECK(row_of(0, 1)->value == 3 && row_of(0, 1)->runs == 1);
+    compute_as("time=solver_avg", "Tasks,img/s,solver_avg\n4,7,3\n"); /* times were asked for */
+    CHECK(row_of(0, 4)->value == 3 && !study.metric);
+    CHECK_STR(study.unit, "tasks");
+    CHECK_INT(stk_headings_parse("n=x,speed=y", &headings, &err), STK_E_USAGE);
+    CHECK_INT(stk_headings_parse("n=", &headings, &err), STK_E_USAGE);
+    stk_headings_parse("n=nosuch", &headings, &err);
+    study.headings = &headings;
+    CHECK_INT(stk_study_read_csv(&study, "n,time\n1,2\n", 11, "t", NULL, &err), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "there is no column \"nosuch\""));
+}
+
+static void n_is_what_varies(void)
+{
+    compute("nodes,gpus,time\n1,4,10\n2,8,6\n", NULL);
+    CHECK(row_of(0, 8)->nodes == 2 && row_of(0, 8)->value == 6);
+    CHECK_STR(study.unit, "GPUs");
+    compute("nodes,gpus,time\n1,0,10\n2,0,6\n", NULL);
+    CHECK(row_of(0, 2)->value == 6 && row_of(0, 2)->gpus == 0);
+    compute("cores,ntasks,time\n8,,10\n16,4,6\n", NULL); /* not in every row */
+    CHECK(row_of(0, 16)->value == 6);
+    compute("n,rate,rate,time\n1,10,11,5\n2,20,21,4\n", NULL); /* repeats, as of times */
+    CHECK(row_of(0, 2)->runs == 2 && row_of(0, 2)->wall_s == 4);
+}
+
+/* As sacct -P and JUBE write them. */
+static void tables_of_other_tools(void)
+{
+    compute("JobID|JobName|AllocCPUS|NTasks|NNodes|Elapsed|State|AllocTRES|NodeList\n"
+            "11|a|4||1|00:10:00|COMPLETED|billing=4,cpu=4,gres/gpu:k80=2,gres/gpu=2,node=1|n1\n"
+            "11.batch|batch|4|1|1|00:10:00|COMPLETED|cpu=4,node=1|n1\n"
+            "11.0|solve|4|4|1|00:09:58|COMPLETED|cpu=4,node=1|n1\n"
+            "12|a|8||2|00:06:00|COMPLETED|billing=8,cpu=8,mem=4G,node=2|n[1-2]\n"
+            "12.0|solve|8|8|2|00:05:00|COMPLETED|cpu=8,node=2|n[1-2]\n"
+            "13|a|16||4|00:00:00|CANCELLED by 0|cpu=16,node=4|None assigned\n"
+            "14|a|16||4|00:01:00|RUNNING|cpu=16,node=4|n[1-4]\n",
+            NULL);
+    CHECK(row_of(0, 4)->runs == 1 && row_of(0, 4)->value == 600 && row_of(0, 4)->gpus == 2);
+    CHECK(row_of(0, 8)->value == 360 && row_of(0, 8)->nodes == 2 && row_of(0, 8)->gpus == 0);
+    CHECK(row_of(0, 16)->lost == 1 && row_of(0, 16)->bad == 0 && row_of(0, 16)->runs == 0);
+    compute("JobID|NTasks|Elapsed\n11.0|4|00:10:00\n12.0|8|00:05:00\n", NULL); /* only steps */
+    CHECK(row_of(0, 8)->value == 300);
+    compute("result:\n| tasks | runtime_avg[s] | runtime_std[s] |\n|-------|----------------|---|\n"
+            "|     1 |          10.0  | 0.1 |\n|     2 |           5.5  | 0.2 |\n",
+            NULL);
+    CHECK(row_of(0, 2)->value == 5.5);
+    CHECK_STR(study.unit, "tasks");
+    compute("tasks,runtime_avg[s],runtime_cnt\n1,10,3\n2,5.5,3\n", NULL);
+    CHECK(row_of(0, 2)->value == 5.5);
+}
+
+static void json_of_other_tools(void)
+{
+    CHECK_INT(read_json("{\"results\": [{\"command\": \"x\", \"mean\": 2, \"times\": [1, 2, 9], "
+                        "\"exit_codes\": [0, 0, 1], \"parameters\": {\"threads\": \"4\"}}, "
+                        "{\"median\": 3.5, \"mean\": 4, \"parameters\": {\"threads\": \"8\"}}]}"),
+              0);
+    CHECK(row_of(0, 4)->runs == 2 && row_of(0, 4)->bad == 1 && row_of(0, 8)->value == 3.5);
+    CHECK_STR(study.unit, "threads");
+    CHECK_INT(read_json("{\"results\": [{\"times\": [1], \"parameters\": {\"x\": \"3\"}}]}"), 0);
+    CHECK(row_of(0, 3)->value == 1);
+    CHECK_INT(read_json("{\"results\": [{\"times\": [1], \"parameters\": {\"algo\": \"a, b\", "
+                        "\"n\": \"3\"}}]}"),
+              0);
+    CHECK_STR(study.series[0].name, "algo=a, b");
+    CHECK_INT(read_json("{\"results\": [{\"times\": [1], \"parameters\": {}}]}"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "--parameter-list"));
+    CHECK_INT(
+        read_json(
+            "{\"results\": [{\"times\": [1], \"parameters\": {\"x\": \"1\", \"y\": \"2\"}}]}"),
+        STK_E_CORRUPT);
+    CHECK(strstr(err.what, "--columns n=NAME"));
+    /* ReFrame 4: a value with reference, bounds, unit and verdict. */
+    CHECK_INT(
+        read_json("{\"session_info\": {\"data_version\": \"4.1\"}, \"runs\": [{\"testcases\": ["
+                  "{\"name\": \"solve %num_tasks=2\", \"result\": \"pass\", \"num_tasks\": 2, "
+                  "\"jobid\": \"71\", \"job_nodelist\": [\"n1\", \"n2\"], \"perfvalues\": "
+                  "{\"hpc:main:solve_time\": [1500, 0, null, null, \"ms\", \"pass\"]}}, "
+                  "{\"name\": \"solve %num_tasks=4\", \"result\": \"fail\", \"num_tasks\": 4, "
+                  "\"jobid\": null, \"perfvalues\": {}}]}]}"),
+        STK_E_CORRUPT); /* which value is the time? */
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    CHECK_INT(stk_headings_parse("time=solve_time", &headings, &err), 0);
+    static const char report[] =
+        "{\"session_info\": {}, \"runs\": [{\"testcases\": ["
+        "{\"name\": \"solve %num_tasks=2\", \"result\": \"pass\", \"num_tasks\": 2, "
+        "\"jobid\": \"71\", \"job_nodelist\": [\"n1\", \"n2\"], \"perfvalues\": "
+        "{\"hpc:main:solve_time\": [1500, 0, null, null, \"ms\", \"pass\"]}}, "
+        "{\"name\": \"solve %num_tasks=4\", \"result\": \"fail\", \"num_tasks\": 4, "
+        "\"jobid\": null, \"perfvalues\": {}}]}]}";
+    study.headings = &headings;
+    CHECK_INT(stk_study_read_json(&study, report, strlen(report), "r.json", &err), 0);
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+    CHECK(row_of(0, 2)->value == 1.5 && row_of(0, 2)->nodes == 2 && row_of(0, 4)->bad == 1);
+    /* Version 3 has a list, and parameters apart. */
+    CHECK_INT(
+        read_json("{\"session_info\": {}, \"runs\": [{\"testcases\": [{\"result\": \"success\", "
+                  "\"check_params\": {\"num_threads\": 8}, \"perfvars\": [{\"name\": \"bw\", "
+                  "\"unit\": \"GB/s\", \"value\": 30.5}]}]}]}"),
+        0);
+    CHECK(row_of(0, 8)->value == 30.5 && study.higher_better);
+    CHECK_INT(read_json("{\"session_info\": {}, \"runs\": [{\"testcases\": [7, {}]}]}"),
+              STK_E_CORRUPT);
+}
+
 static void errors_name_the_line(void)
 {
     CHECK_INT(read_bad("n,time\n1,10\n2,abc\n"), STK_E_CORRUPT);
@@ -379,7 +575,10 @@ static void errors_name_the_line(void)
     CHECK_INT(read_bad(""), STK_E_CORRUPT);
     CHECK_INT(read_bad("n,time\n,3\n"), STK_E_CORRUPT);
     CHECK_INT(read_bad("n;time\n1;1,250\n"), STK_E_CORRUPT); /* a thousand, or one and a quarter */
-    CHECK_INT(read_bad("gpus,cores,time\n1,4,10\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("kind,time\n1,10\n"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "--columns n=HEADING"));
+    CHECK_INT(read_bad("n,img/s,GB/s\n1,10,2\n"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "several columns could be compared"));
     CHECK_INT(read_bad("n time\n1 10\n\n 2 x\n"), STK_E_CORRUPT);
     CHECK_INT(err.offset, 4);
     /* A second file without times is as wrong as a first one. */
@@ -637,8 +836,14 @@ int main(int argc, char **argv)
     CHECK_RUN(noise_is_taken_into_account);
     CHECK_RUN(odd_data_are_pointed_out);
     CHECK_RUN(accelerators_are_held_against_cpus);
+    CHECK_RUN(comparisons_know_the_noise);
+    CHECK_RUN(launchers_are_told_apart);
     CHECK_RUN(clean_data_raise_no_alarm);
     CHECK_RUN(tables_are_read_as_people_write_them);
+    CHECK_RUN(units_are_in_headings);
+    CHECK_RUN(n_is_what_varies);
+    CHECK_RUN(tables_of_other_tools);
+    CHECK_RUN(json_of_other_tools);
     CHECK_RUN(errors_name_the_line);
     CHECK_RUN(studies_survive_json);
     CHECK_RUN(points_and_other_studies);

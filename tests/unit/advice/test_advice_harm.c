@@ -1,0 +1,291 @@
+/*
+ * test_advice_harm.c - advice that would do harm, or that leads in a circle: each of these was
+ * given once. A user who follows it copies a home directory, takes a dataset apart or changes what
+ * is already as advised.
+ */
+#include "advice/advice.h"
+
+#include "adviceset.h"
+
+#include "advice/priv.h"
+
+static void add_files(const char *pattern, int n, double bytes)
+{
+    char name[128];
+    for (int i = 0; i < n; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(name, sizeof name, pattern, i % 3, i);
+#pragma GCC diagnostic pop
+        set_use(&s, 0, set_file(&s, name, "lustre", bytes),
+                (struct use){.reads = 1, .bytes = bytes, .read_s = 0.002, .meta_s = 0.004});
+    }
+}
+
+static bool acts(const struct stk_finding *f, enum stk_action_kind kind)
+{
+    for (size_t i = 0; f && i < f->nactions; i++)
+        if (f->action[i].kind == kind)
+            return true;
+    return false;
+}
+
+static bool anybody_acts(enum stk_action_kind kind)
+{
+    for (size_t i = 0; i < o.o.nfindings; i++)
+        if (acts(&o.o.finding[i], kind))
+            return true;
+    return false;
+}
+
+static void random_reader(const char *path)
+{
+    set_use(&s, 0, set_file(&s, path, "lustre", 400 * MB),
+            (struct use){.reads = 12000, .bytes = 10 * KIB, .read_s = 0.0005, .seq = 0.5});
+}
+
+/* A program that uses stoker's loader is not told to use it, nor to repack its records. */
+static void what_is_ours(void)
+{
+    static const char *const index[] = {"/lus/x.tfrecord.stkidx", "/lus/x.tfrecord.12ab34cd.stkidx",
+                                        "/home/u/.cache/stoker/0123456789abcdef.stkidx", NULL};
+    for (size_t i = 0; i < sizeof index / sizeof *index; i++) {
+        set_init(&s, 20, 1);
+        random_reader("/lus/x.tfrecord");
+        if (index[i])
+            set_use(&s, 0, set_file(&s, index[i], "lustre", 4096),
+                    (struct use){.reads = 1, .bytes = 4096, .read_s = 1e-5});
+        advise("");
+        bool ours = index[i];
+        CHECK_INT(anybody_acts(STK_ACT_LOADER), !ours);
+        CHECK_INT(anybody_acts(STK_ACT_PACK), !ours);
+        CHECK_INT(anybody_acts(STK_ACT_SORT_READS), !ours);
+        done();
+    }
+    /* A folder that it reads may still be packed: that is something else. */
+    set_init(&s, 20, 1);
+    add_files("/lus/train/c%d/%d.jpg", 900, 100e3);
+    set_use(&s, 0, set_file(&s, "/lus/train.stkidx", "lustre", 4096),
+            (struct use){.reads = 1, .bytes = 4096, .read_s = 1e-5});
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(acts(f, STK_ACT_PACK) && !acts(f, STK_ACT_MAP_DATASET));
+    done();
+}
+
+/* Chunks of an array are no samples: packed, nothing could read them. */
+static void stores_are_datasets(void)
+{
+    static const char *const chunk[] = {"/lus/a.zarr/x/c/%d/%d", "/lus/array/%d.%d",
+                                        "/lus/v.n5/%d/%d"};
+    static const char *const meta[] = {"/lus/a.zarr/zarr.json", "/lus/array/.zarray",
+                                       "/lus/v.n5/attributes.json"};
+    static const char *const root[] = {"/lus/a.zarr", "/lus/array", "/lus/v.n5"};
+    for (size_t i = 0; i < 3; i++) {
+        set_init(&s, 20, 1);
+        set_use(&s, 0, set_file(&s, meta[i], "lustre", 400),
+                (struct use){.reads = 1, .bytes = 400, .read_s = 1e-3});
+        add_files(chunk[i], 900, 30e3);
+        CHECK(!advise("many-small-files") && !anybody_acts(STK_ACT_PACK));
+        CHECK_STR(o.a.dir[0].name, root[i]);
+        CHECK_INT(o.a.dir[0].files_read, 901);
+        done();
+    }
+    /* Files of a library that stoker does not read are rewritten by that library. */
+    set_init(&s, 20, 1);
+    add_files("/lus/set/part%d/%d.parquet", 900, 30e3);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(acts(f, STK_ACT_REWRITE) && !acts(f, STK_ACT_PACK) && !acts(f, STK_ACT_LOADER));
+    CHECK(says(f, "write_dataset"));
+    done();
+}
+
+/* The files are in src/src; the one in src/include is not why. */
+static void where_the_files_lie(void)
+{
+    set_init(&s, 20, 1);
+    add_files("/lus/src/src/room%d/%d.c", 421, 9e3);
+    add_files("/lus/src/include/%d.%d.c", 1, 9e3);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(f && strcmp(f->path[0], "/lus/src/src") == 0 &&
+          says(f, "421 small files in /lus/src/src"));
+    CHECK(!set_finding(&o, "metadata-load"));
+    done();
+}
+
+/* Images and labels side by side are read together. */
+static void images_and_labels(void)
+{
+    set_init(&s, 20, 1);
+    add_files("/lus/det/images/%d_%d.jpg", 900, 100e3);
+    add_files("/lus/det/labels/%d_%d.txt", 300, 100);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(f && strcmp(f->path[0], "/lus/det/images") == 0);
+    CHECK(f && f->action[0].kind == STK_ACT_LOADER && strcmp(f->action[0].path, "/lus/det") == 0);
+    done();
+}
+
+/* Only what was read is copied: the directory may hold a virtual environment. */
+static void what_is_copied(void)
+{
+    set_init(&s, 60, 1);
+    set_nodes(&s, 8);
+    random_reader("/lus/project/a.bin");
+    random_reader("/lus/project/b.bin");
+    const struct stk_finding *f = advise("stage-to-node");
+    CHECK(f && f->nactions == 1 && f->action[0].is_file && f->action[0].npaths == 2);
+    CHECK(says(f, "cp /lus/project/a.bin /lus/project/b.bin /local/scratch/"));
+    CHECK(says(set_finding(&o, "random-reads"), "Finding stage-to-node has the lines"));
+    done();
+    set_init(&s, 60, 1);
+    set_nodes(&s, 8);
+    random_reader("/lus/project/x/a.bin");
+    random_reader("/lus/project/y/b.bin");
+    f = advise("stage-to-node");
+    CHECK(says(f, "stoker report p --list-read /lus/project > files.txt") && !says(f, "cp "));
+    done();
+    set_init(&s, 60, 1);
+    random_reader("/nvme/a.bin"); /* nothing to stage: local */
+    s.file[0].fs = "ext4";
+    CHECK(!advise("stage-to-node"));
+    CHECK(!says(set_finding(&o, "random-reads"), "stage-to-node"));
+    done();
+}
+
+/* Folders that come and go have no list to keep; a file that is appended to need not be asked for.
+ */
+static void calls_that_move_no_data(void)
+{
+    set_init(&s, 10, 1);
+    for (int i = 0; i < 300; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "/lus/work/%d", i);
+        struct stk_prof_rec *r =
+            set_use(&s, 0, set_file(&s, name, "lustre", 0), (struct use){.meta_s = 0.02});
+        r->n.c[STK_C_OPENS] = r->n.c[STK_C_CLOSES] = 0;
+        r->n.c[STK_C_REMOVES] = 1;
+    }
+    const struct stk_finding *f = advise("metadata-load");
+    CHECK(acts(f, STK_ACT_SCRATCH) && says(f, "300 removes") && !says(f, "find "));
+    done();
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/lus/log.txt", "lustre", 0),
+                                     (struct use){.opens = 2000, .stats = 2000, .meta_s = 5});
+    r->n.c[STK_C_WRITE_OPENS] = 2000; /* Python asks for the size at each open */
+    f = advise("metadata-load");
+    CHECK(acts(f, STK_ACT_KEEP_WRITER) && says(f, "open(\"/lus/log.txt\", \"a\"") &&
+          !says(f, "os.stat"));
+    done();
+}
+
+static void add_worker(const char *path, int reads)
+{
+    uint32_t w = set_worker(&s, 0, 30);
+    set_use(&s, w, set_file(&s, path, "lustre", 9e9),
+            (struct use){.reads = reads, .bytes = 1 * MB, .read_s = 0.02, .seq = 1, .consec = 1});
+}
+
+/* Workers of a validation loader have less to do than those of training. */
+static void validation_workers(void)
+{
+    static const char *const val[] = {"/lus/val/a.bin", "/lus/other/a.bin", "/lus/train/x_val.bin"};
+    for (size_t i = 0; i < 3; i++) {
+        set_init(&s, 100, 1);
+        for (int w = 0; w < 2; w++)
+            add_worker("/lus/train/a.bin", 3000);
+        for (int w = 0; w < 2; w++)
+            add_worker(val[i], 200);
+        CHECK(!advise("imbalance"));
+        done();
+    }
+}
+
+/* Ranks that change parts from epoch to epoch have all read everything in the end. */
+static void two_epochs(void)
+{
+    for (uint32_t epochs = 0; epochs <= 2; epochs += 2) {
+        set_init(&s, 100, 2);
+        uint32_t f = set_file(&s, "/lus/x.bin", "lustre", 400 * MB);
+        for (uint32_t r = 0; r < 2; r++)
+            set_use(&s, r, f,
+                    (struct use){.reads = 4000, .bytes = 100 * KIB, .read_s = 0.005, .seq = 0.5});
+        for (uint32_t e = 0; e < epochs; e++)
+            s.mark[s.p.nmarks++] = (struct stk_prof_mark){
+                .kind = STK_MARK_EPOCH, .number = e, .at_s = 50 * e, .length_s = 50, .name = ""};
+        CHECK_INT(advise("same-data-every-rank") != NULL, epochs == 0);
+        done();
+    }
+}
+
+/* HDF5 reads and unpacks a chunk for each sample in it. */
+static void chunks_of_many_samples(void)
+{
+    for (int waste = 0; waste < 2; waste++) {
+        set_init(&s, 20, 1);
+        uint32_t f = set_file(&s, "/lus/gz.h5", "lustre", 8 * MB);
+        set_use(&s, 0, f,
+                (struct use){.reads = 2000,
+                             .bytes = 160 * KIB,
+                             .read_s = 0.004,
+                             .seq = 0.5,
+                             .distinct = 8 * MB});
+        struct stk_prof_rec *r =
+            set_use(&s, 0, f, (struct use){.reads = 2000, .bytes = waste ? 12 * KIB : 160 * KIB});
+        r->api = STK_API_HDF5;
+        const struct stk_finding *found = advise("chunk-shape");
+        CHECK_INT(found != NULL, waste);
+        CHECK(!waste || (says(found, "h5repack -l CONTI -f NONE /lus/gz.h5 /lus/gz-by-sample.h5") &&
+                         says(found, "stoker pack /lus/gz.h5 ") && says(found, "read 13.3 times")));
+        done();
+    }
+}
+
+/* The lines are for this program: its framework, its packages, the numbers of its command. */
+static void the_program_at_hand(void)
+{
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN;
+    add_files("/lus/train/c%d/%d.jpg", 900, 100e3);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(says(f, "import stoker") && says(f, "shuffle=\"none\"") && !says(f, "torch"));
+    CHECK(!says(f, "--shuffle"));
+    done();
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN | stk_library_bit("torch", 5);
+    s.proc[0].command = "python train.py --batch-size 48 --img-size=112 -b";
+    add_files("/lus/train/c%d/%d.jpg", 900, 100e3);
+    f = advise("many-small-files");
+    CHECK(says(f, "stoker.torch.Loader(\"/lus/train\", batch=48,") &&
+          says(f, "image:112,crop=random"));
+    CHECK(says(f, "image:112,resize=128") && !says(f, "your batch size"));
+    done();
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN | stk_library_bit("tensorflow", 10);
+    add_files("/lus/train/c%d/%d.jpg", 900, 100e3);
+    f = advise("many-small-files");
+    CHECK(says(f, "stoker.tf.dataset(") && !says(f, "torch"));
+    done();
+    CHECK_INT(stk_library_of("/x/site-packages/torch/__init__.py"), stk_library_bit("torch", 5));
+    CHECK_INT(stk_library_of("/x/h5py/__pycache__/__init__.cpython-311.pyc"),
+              stk_library_bit("h5py", 4));
+    CHECK_INT(stk_library_of("/x/torch/nn/__init__.py"), 0);
+    CHECK_INT(stk_library_of("/x/mytorch/__init__.py"), 0);
+    CHECK_INT(stk_library_of("/x/torch/__init__x.py"), 0);
+    CHECK_INT(stk_library_of("__init__.py"), 0);
+    CHECK_INT(stk_library_of("/__pycache__/__init__.pyc"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(what_is_ours);
+    CHECK_RUN(stores_are_datasets);
+    CHECK_RUN(where_the_files_lie);
+    CHECK_RUN(images_and_labels);
+    CHECK_RUN(what_is_copied);
+    CHECK_RUN(calls_that_move_no_data);
+    CHECK_RUN(validation_workers);
+    CHECK_RUN(two_epochs);
+    CHECK_RUN(chunks_of_many_samples);
+    CHECK_RUN(the_program_at_hand);
+    return CHECK_DONE();
+}
