@@ -100,15 +100,17 @@ void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const str
     f->errs[f->nerrs++] = *why;
 }
 
-/* A length in a file is no reason to allocate that much memory: a sparse file can have any
- * length. */
+/* A length in a file is no reason to allocate that much memory: a sparse file can have any length,
+ * and an index can claim any length for a slice of a filtered extent. */
 static void refuse_huge(struct stk_fetch *f, uint64_t id, uint32_t first, uint32_t end)
 {
     struct stk_want *w = stk_fetch_want(f, 0);
     uint64_t total = 0;
     for (uint32_t i = first; i < end; i++) {
         bool again = i > first && w[i].file == w[i - 1].file && w[i].off == w[i - 1].off;
-        if (!again && __builtin_add_overflow(total, w[i].len, &total))
+        uint64_t decoded = stk_fetch_shares(f, i) ? stk_fetch_slice(f, i)->length : 0;
+        uint64_t stored = again ? 0 : w[i].len;
+        if (__builtin_add_overflow(total, stored > decoded ? stored : decoded, &total))
             total = UINT64_MAX;
     }
     if (total <= SAMPLE_MAX)
@@ -253,6 +255,13 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err)
     return 0;
 }
 
+/* True if so much of x is before `to` that reading that again would be a waste. Pieces of a
+ * deflated range overlap a little, as each begins with a block: they need not be one bundle. */
+static bool lies_in(const struct stk_want *x, uint64_t to)
+{
+    return x->off < to && to - x->off > x->len / 4;
+}
+
 size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
                         uint64_t *to)
 {
@@ -264,7 +273,7 @@ size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint6
         const struct stk_want *x = stk_fetch_at(f, j);
         uint64_t end = x->off + x->len;
         if (x->file != first->file || (x->off > *to && x->off - *to > MERGE_GAP) ||
-            (end > *to && end - *from > max && x->off >= *to))
+            (end > *to && end - *from > max && !lies_in(x, *to)))
             break;
         *to = end > *to ? end : *to;
     }

@@ -89,6 +89,13 @@ static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f,
     const struct stk_slice *s = (const void *)f->slices.data;
     return s ? s + i : NULL;
 }
+/* True if slice i is part of a filtered extent that other samples share, and that is to be read. */
+static inline bool stk_fetch_shares(const struct stk_fetch *f, size_t i)
+{
+    const struct stk_want *w = stk_fetch_want(f, i);
+    uint64_t length = stk_fetch_slice(f, i)->length;
+    return w->chain && w->len && length && length != UINT64_MAX;
+}
 /* The number in the index of sample k. */
 static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
 {

@@ -388,6 +388,16 @@ static bool fits(const struct column *c, const struct stk_value *v)
            v->size == c->size && memcmp(v->dim, c->dim, v->ndim * sizeof *v->dim) == 0;
 }
 
+uint8_t *stk_column_place(const struct batch *b, uint32_t slot, uint32_t field, uint64_t length)
+{
+    const struct stk_loader *ld = b->ld;
+    int32_t c = ld->simple ? ld->column_of[field] : -1;
+    if (c < 0 || ld->column[c].layout != STK_DENSE || ld->column[c].image ||
+        ld->column[c].size != length)
+        return NULL;
+    return (uint8_t *)b->cell[c].data + slot * ld->column[c].size;
+}
+
 int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
                    const struct stk_value *v, bool stable, struct stk_err *err)
 {
@@ -396,11 +406,14 @@ int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     if (col->image)
         return put_image(w, b, slot, c, v, err);
     if (col->layout == STK_DENSE && fits(col, v)) {
+        uint8_t *to = (uint8_t *)cell->data + slot * col->size;
         cell->set[slot] = SLOT_NATIVE;
+        if (to == v->data) /* by load/cut.c */
+            return 0;
         if (col->size == 8) /* a label: not worth a call */
-            memcpy((uint8_t *)cell->data + slot * 8, v->data, 8);
+            memcpy(to, v->data, 8);
         else
-            memcpy((uint8_t *)cell->data + slot * col->size, v->data, col->size);
+            memcpy(to, v->data, col->size);
         return 0;
     }
     if (col->layout != STK_SPANS || v->kind != col->kind) /* "7" is not 7, null is no text */

@@ -157,7 +157,7 @@ static void measure_decoded(struct stk_loader *ld, struct stretch *s)
         ld->met[at].stretch = ld->nbuilt + 1;
         ld->met[at].extent = sl->extent;
         const struct shared *kept = stk_kept_find(ld, sl->extent);
-        size_t size = kept ? kept->about : stk_stretch_decoded(ld, sl, w);
+        size_t size = kept ? kept->about : stk_stretch_decoded(ld, sl->extent, w->chain, w->len);
         s->used += size;
         s->decoded += kept ? 0 : size;
     }
@@ -166,30 +166,6 @@ static void measure_decoded(struct stk_loader *ld, struct stretch *s)
 static bool is_kept(void *user, uint64_t extent)
 {
     return stk_kept_find(user, extent) != NULL;
-}
-
-/* True if the next sample needs filtered extents that the stretch does not have. */
-static bool brings_more(struct stk_loader *ld)
-{
-    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
-    const struct stk_index *idx = &ld->ds->index;
-    struct stk_extent e;
-    bool repeat;
-    stk_buf_reset(&ld->next_slices);
-    if (ld->feed_slot == p->slots)
-        return true;
-    uint64_t next = stk_dataset_at(ld->ds, stk_plan_sample(p, ld->feed_slot, &repeat));
-    if (stk_index_slices(idx, next, &ld->next_slices, NULL))
-        return true;
-    const struct stk_slice *sl = (const void *)ld->next_slices.data;
-    for (size_t i = 0; i < ld->next_slices.len / sizeof *sl; i++) {
-        size_t at = sl[i].extent % (sizeof ld->met / sizeof *ld->met);
-        if (ld->met[at].stretch == ld->nbuilt + 1 && ld->met[at].extent == sl[i].extent)
-            continue;
-        if (stk_index_extent(idx, sl[i].extent, &e, NULL) != 0 || e.chain)
-            return true;
-    }
-    return false;
 }
 
 static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct stk_err *err)
@@ -243,7 +219,7 @@ static uint64_t most_slots(const struct stk_loader *ld)
     if (ld->nbuilt < 2)
         return ld->o.batch * (ld->nbuilt ? 4u : 1u);
     if (ld->order.shuffle != STK_SHUFFLE_BLOCK || k >= p->left)
-        return STRETCH_SAMPLES;
+        return ld->cuts ? UINT64_MAX : STRETCH_SAMPLES;
     uint64_t at = stk_plan_position(p, k);
     stk_order_window(&p->order, at, &first, &end);
     return end - at;
@@ -265,32 +241,69 @@ static void prefetch_index(struct stk_loader *ld)
     ld->index_warm = !cold && ld->nbuilt > 64;
 }
 
+/* Adds slots until the stretch has a good size. 1: it has; 0: nothing can be added now. */
+static int grow(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    for (;;) {
+        int rc = add_slot(ld, s, err);
+        if (rc <= 0)
+            return rc;
+        uint64_t n = stk_fetch_count(&s->fetch);
+        if (n == 1) {
+            ld->feed_slot--; /* the window of the slot just added */
+            ld->grows_to = most_slots(ld);
+            ld->feed_slot++;
+            ld->grows_in = ld->feed_epoch;
+        }
+        if (n >= ld->grows_to || s->need + n * SAMPLE_PLAN_BYTES >= ld->stretch_bytes ||
+            ld->grows_in != ld->feed_epoch)
+            return 1;
+    }
+}
+
+/* A stretch that decodes far more than it needs, for want of memory, does so for as many samples
+ * as possible: it waits for batches to be released, unless the caller waits for its first one. */
+static bool waits_for_more(struct stk_loader *ld, const struct stretch *s)
+{
+    const struct item *item = (const void *)s->items.data;
+    if (s->decoded <= ld->decoded_most || ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
+        return false;
+    pthread_mutex_lock(&ld->lock);
+    bool waits = !starved(ld, item->batch);
+    pthread_mutex_unlock(&ld->lock);
+    return waits;
+}
+
+static struct stretch *begin_stretch(struct stk_loader *ld)
+{
+    struct stretch *s = stk_stretch_take(ld);
+    if (!s)
+        return NULL;
+    stk_index_trim(&ld->ds->index, ld->index_bytes);
+    prefetch_index(ld);
+    return s;
+}
+
 /* Builds a stretch of a good size. NULL: nothing can be fed now (*rc: an error). */
 static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
-    struct stretch *s = stk_stretch_take(ld);
+    struct stretch *s = ld->growing ? ld->growing : begin_stretch(ld);
+    ld->growing = NULL;
     if (!s) {
         *rc = stk_err_nomem(err, sizeof *s);
         return NULL;
     }
-    uint64_t n = 0, max = 0, epoch = 0;
-    stk_index_trim(&ld->ds->index, ld->index_bytes);
-    prefetch_index(ld);
-    do {
-        *rc = add_slot(ld, s, err);
-        if (*rc == 1 && n == 0) {
-            ld->feed_slot--; /* the window of the slot just added */
-            max = most_slots(ld);
-            ld->feed_slot++;
-            epoch = ld->feed_epoch;
-        }
-    } while (*rc == 1 && ++n < max && s->need + n * SAMPLE_PLAN_BYTES < ld->stretch_bytes &&
-             (s->decoded < ld->decoded_most || !brings_more(ld)) && epoch == ld->feed_epoch);
-    ld->nbuilt += n > 0;
-    if (*rc >= 0 && n)
+    *rc = grow(ld, s, err);
+    bool any = stk_fetch_count(&s->fetch) > 0;
+    if (*rc == 0 && any && waits_for_more(ld, s)) {
+        ld->growing = s;
+        return NULL;
+    }
+    ld->nbuilt += any;
+    if (*rc >= 0 && any)
         *rc = stk_stretch_plan(s, true, err);
     stk_stretch_settle(s); /* for tiny samples, the plan is larger than the data */
-    if (*rc >= 0 && n)
+    if (*rc >= 0 && any)
         return s;
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
@@ -305,10 +318,9 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
 static int give_region(struct stk_loader *ld, struct stretch *s, bool over, struct stk_err *err)
 {
     bool nomem;
-    if (stk_io_maps(ld->io) || !s->need)
-        return 1;
-    if (s->sifted && !stk_sieve_open(ld))
-        return stk_err_nomem(err, ld->sieve.size);
+    int rc = s->sifted ? stk_sieve_open(s, err) : 1;
+    if (rc <= 0 || !s->need)
+        return rc;
     s->region = stk_region_take(&ld->regions, s->need, false, &nomem);
     if (!s->region && !nomem && (stk_stretches_give_up(ld) || over))
         s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
@@ -320,6 +332,7 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
         s->bundle[i].req.segment = s->region->segment;
         at += s->bundle[i].room;
     }
+    stk_cut_place(s, at);
     return 1;
 }
 
@@ -331,6 +344,7 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     bool over = starved(ld, item[s->nown].batch);
     pthread_mutex_unlock(&ld->lock);
     size_t want = stk_stretch_size(s) + s->decoded;
+    stk_cut_reserve(s);
     if (!stk_stretch_charge(s, want, false)) {
         stk_kept_trim(ld, 0);
         if (!stk_stretch_charge(s, want, over))
@@ -356,7 +370,8 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     atomic_store(&s->refs, (uint32_t)(n - s->nown));
     atomic_store(&s->left, (uint32_t)(n - s->nown));
     pthread_mutex_lock(&ld->lock);
-    stk_work_push(ld, items, s->nown);
+    if (!s->streams)
+        stk_work_push(ld, items, s->nown);
     if (--s->unready == 0)
         stk_stretch_ready(ld, s);
     pthread_mutex_unlock(&ld->lock);
@@ -371,7 +386,26 @@ static void place_wants(struct stretch *s, const struct bundle *r)
     }
     for (size_t i = r->first; i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
-        w->p = r->req.data + (w->off - r->from);
+        if (!stk_stream_has(s, i))
+            w->p = r->req.data + (w->off - r->from);
+    }
+}
+
+/* A bundle is done with: nothing needs the memory it was read to, unless that belongs to the
+ * stretch. */
+static void end_bundle(struct stk_loader *ld, struct bundle *r)
+{
+    struct stretch *s = r->req.user;
+    stk_sieve_return(ld, r);
+    if (++s->completed == s->nbundles)
+        dispatch(ld, s);
+}
+
+static void end_decoded(struct stk_loader *ld)
+{
+    for (struct bundle *r = stk_stream_back(ld), *next; r; r = next) {
+        next = r->next; /* the bundle may be gone with its stretch */
+        end_bundle(ld, r);
     }
 }
 
@@ -380,6 +414,8 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
     struct stretch *s = req->user;
     struct bundle *r = (struct bundle *)(void *)((char *)req - offsetof(struct bundle, req));
     struct stk_err none = {.code = req->code, .offset = -1}, changed = {0};
+    const struct stk_err *why = req->code == 0 ? &changed : req->why ? req->why : &none;
+    int code = req->code ? req->code : req->changed ? STK_E_STALE : 0;
     if (req->changed) {
         stk_err_set(&changed, STK_E_STALE, NULL, (int64_t)req->off,
                     "the file changed while it was read");
@@ -387,18 +423,18 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
     }
     if (req->code == 0)
         place_wants(s, r);
-    for (size_t i = r->first; (req->code < 0 || req->changed) && i < r->end; i++) {
+    for (size_t i = r->first; code && i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
-        if (req->code < 0)
-            stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
-        else if (!w->framed) /* no checksum would reveal it */
-            stk_fetch_fail(&s->fetch, w, STK_E_STALE, &changed);
+        /* If only the file changed, the checksum of a record would reveal it. */
+        if (!stk_stream_has(s, i) && (req->code < 0 || !w->framed))
+            stk_fetch_fail(&s->fetch, w, code, why);
     }
-    stk_sieve_return(ld, r);
+    if (r->nitems)
+        stk_stream_decode(ld, r, code, why);
     free(req->why);
     req->why = NULL;
-    if (++s->completed == s->nbundles)
-        dispatch(ld, s);
+    if (!r->nitems)
+        end_bundle(ld, r);
 }
 
 static void queue_reads(struct stk_loader *ld, struct stretch *s)
@@ -463,6 +499,7 @@ void *stk_feed_main(void *loader)
     int rc = 0;
     /* Sets `hungry` before looking for memory and batches, so that no release is missed. */
     while (!stopping(ld, true)) {
+        end_decoded(ld);
         if (rc >= 0)
             rc = build_one(ld, &why);
         if (rc < 0 && rc != STK_E_STOPPED) {

@@ -42,7 +42,6 @@ static void destroy(struct stk_loader *ld)
         stk_stretch_free(s);
     }
     stk_kept_release(ld);
-    stk_buf_release(&ld->next_slices);
     if (ld->sieve.region)
         stk_region_give(&ld->regions, ld->sieve.region);
     if (ld->io) {

@@ -162,15 +162,46 @@ static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t region
     wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than available */
     uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
     stk_sieve_init(ld, regions / 8);
+    ld->decoding.most = (size_t)(regions / 8);
     if (block && wanted > most) /* sieved: read for some of its samples at a time */
         most = clamp((regions - clamp(ld->sieve.size, 0, regions)) / 3, 64 << 10, UINT64_MAX);
-    /* If stretches end early because of their decoded size, the same chunks are decoded
-     * repeatedly. */
     ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
     ld->stretch_bytes = clamp(wanted, 64 << 10, most);
     uint64_t read = (uint64_t)((double)ld->stretch_bytes * (double)mean / (double)planned);
     ld->region_bytes = block ? read + read / 16 : ld->stretch_bytes + spare;
     ld->region_most = clamp(most, ld->region_bytes, UINT64_MAX);
+}
+
+/* True if slices go straight to their batches: load/cut.c needs no other memory for them. */
+static bool places_slices(const struct stk_loader *ld)
+{
+    bool all = ld->simple && !ld->views;
+    for (size_t i = 0; i < ld->ncolumns; i++)
+        all = all && !ld->column[i].image;
+    return all;
+}
+
+/* The filtered extents of a window do not fit: every stretch decodes all of them, so stretches are
+ * as large as possible. One is decoded while the batches of another are taken, which need the
+ * memory of both. */
+static void divide_for_cuts(struct stk_loader *ld, uint64_t mean, const struct packed *p)
+{
+    uint64_t buffers = clamp(p->takes, ld->budget / 4, UINT64_MAX);
+    /* A large extent must not leave so little that each batch decodes all of them. */
+    ld->budget = clamp(ld->budget, buffers + ld->budget / 4, UINT64_MAX);
+    uint64_t rest = ld->budget - buffers;
+    uint64_t batch = (ld->batch_bytes + atomic_load(&ld->arena_bytes)) / ld->o.batch;
+    uint64_t slices = places_slices(ld) ? 0 : mean, held = ld->views ? 3 : 2;
+    uint64_t plan = 2 * SAMPLE_PLAN_BYTES * clamp(p->nslices, 1, 1 << 20); /* tables double */
+    uint64_t n = rest / (2 * batch + held * (slices + plan) + 1);
+    n = clamp(n, 1, MOST_BATCHES * (uint64_t)ld->o.batch);
+    ld->max_batches = (uint32_t)clamp(2 * n / ld->o.batch, 3, 4 * MOST_BATCHES);
+    ld->stretch_bytes = clamp(n * (mean + SAMPLE_PLAN_BYTES), 64 << 10, UINT64_MAX);
+    ld->region_bytes = clamp(n * slices, 64 << 10, UINT64_MAX);
+    ld->region_most = ld->region_bytes;
+    ld->decoded_most = 0; /* all of it is for batches, and buffers of a fixed size */
+    ld->decoding.most = (size_t)(ld->budget / 8);
+    stk_sieve_init(ld, ld->budget / 8);
 }
 
 /* Divides the budget between reads and batches. */
@@ -186,6 +217,13 @@ static void divide_memory(struct stk_loader *ld)
                                       clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
     uint64_t taken = dense * ld->max_batches;
     divide_regions(ld, mean, ld->budget - clamp(taken, 0, ld->budget / 2));
+    struct packed packed;
+    stk_loader_packed(ld, &packed);
+    stk_loader_warn_extent(ld, &packed);
+    ld->cuts = ld->order.shuffle != STK_SHUFFLE_NONE && packed.nextents > FEW_EXTENTS &&
+               packed.bytes > ld->decoded_most;
+    if (ld->cuts)
+        divide_for_cuts(ld, mean, &packed);
     uint32_t items = 4 * ld->o.threads; /* so that the last part of a batch is done soon */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }

@@ -6,6 +6,7 @@
  *   load/stretch.c  plans the reads of a stretch
  *   load/shared.c   filtered extents that samples and stretches share
  *   load/sieve.c    a stretch that needs little of what it must read
+ *   load/cut.c      a stretch whose filtered extents do not fit into the memory
  *   load/work.c     threads check, decode and put values into the slots of batches
  *   load/batch.c    batches: made, filled, finished, released
  *   load/columns.c  which columns a batch has, and how a value gets into one
@@ -35,6 +36,7 @@
 #include <stdatomic.h>
 
 #define SAMPLE_PLAN_BYTES 160 /* about the memory for planning the read of a sample */
+#define FEW_EXTENTS       2   /* one by one, so few would take as much memory as all at once */
 
 struct stretch;
 struct batch;
@@ -45,6 +47,7 @@ struct item {
     struct item *next;
     struct stretch *stretch;
     struct batch *batch;
+    struct bundle *bundle; /* that brings the extent; NULL: all of the stretch has arrived */
     uint32_t first, end, slot;
 };
 
@@ -56,10 +59,13 @@ struct shared {
     struct use *waiting;          /* uses by stretches that wait for it */
     uint32_t users;               /* number of stretches, plus one if the feeder keeps it */
     bool done, kept;
+    bool cut; /* of its data only slices were kept, by the stretch */
     int code; /* 0: decoded */
     struct stk_err *why;
     struct stk_buf data;
-    size_t about;   /* estimated decoded bytes */
+    size_t about;   /* estimated decoded bytes... */
+    size_t takes;   /* ...and bytes of buffers to decode it */
+    size_t was;     /* decoded bytes, if it is cut */
     uint64_t met;   /* number of the last stretch that used it */
     size_t charged; /* to the budget, once the stretch that decoded it is gone */
 };
@@ -71,6 +77,9 @@ struct use {
     struct stretch *stretch;
     struct use *next; /* among those waiting */
     uint32_t want;    /* the want that reads its bytes; NO_WANT: another stretch has them */
+    /* load/cut.c: */
+    uint32_t first, end;   /* its wants, as indexes in the fetch's order */
+    const uint8_t *stored; /* its bytes, once read */
 };
 #define NO_WANT UINT32_MAX
 
@@ -85,6 +94,11 @@ struct bundle {
     /* load/sieve.c: */
     bool sifted;   /* read into the ring */
     uint64_t turn; /* its sequence number in the ring */
+    /* load/cut.c: */
+    struct item *item; /* extents in it that its stretch decodes... */
+    uint32_t nitems;
+    uint32_t left;       /* ...and those that are not decoded yet */
+    struct bundle *next; /* among those decoded */
 };
 
 #define SIEVE_TURNS 256 /* maximum number of slots in the ring */
@@ -100,6 +114,15 @@ struct sieve {
         size_t bytes;
         bool returned;
     } turn[SIEVE_TURNS];
+};
+
+/* Extents that are decoded while others are still being read. */
+struct decoding {
+    struct item *first, *last; /* that wait */
+    size_t bytes;              /* of buffers in use for those that are cut... */
+    size_t room;               /* ...and their limit, which is charged to the budget */
+    size_t most;               /* what the limit should not exceed */
+    struct bundle *back;       /* bundles whose extents are all decoded, for the feeder */
 };
 
 struct stretch {
@@ -123,6 +146,9 @@ struct stretch {
     size_t charged;        /* to the budget: its plan and its decoded bytes */
     bool copies;           /* batches copy from it: holding it would cost more */
     bool sifted;           /* by load/sieve.c */
+    bool cuts;             /* keeps only slices of the extents it decodes */
+    bool streams;          /* decodes extents as they arrive: load/cut.c */
+    size_t slices;         /* bytes of its region for slices */
 };
 
 enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* state of a slot in a column */
@@ -236,9 +262,11 @@ struct stk_loader {
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sieved */
     struct sieve sieve;         /* the feeder's */
+    struct decoding decoding;   /* with the lock held, but for `most` */
+    bool cuts;                  /* most stretches will cut their extents */
     uint32_t item_samples;      /* maximum number of samples per item */
     uint64_t batch_bytes;       /* of the arrays of a batch */
-    uint64_t decoded_most;      /* decoded bytes of a stretch */
+    uint64_t decoded_most;      /* decoded bytes of a stretch, unless it cuts them */
     _Atomic size_t arena_bytes; /* additional memory per batch, from the last batches */
     uint32_t max_batches;       /* in use at once */
 
@@ -282,13 +310,14 @@ struct stk_loader {
     struct batch *feed_batch;
     uint64_t nbuilt; /* stretches */
     struct kept kept;
-    bool index_warm;       /* all needed parts of the index were loaded before */
-    struct stretch *built; /* waits for memory */
+    bool index_warm;             /* all needed parts of the index were loaded before */
+    struct stretch *growing;     /* waits for batches... */
+    uint64_t grows_to, grows_in; /* ...up to this many samples of this epoch */
+    struct stretch *built;       /* waits for memory */
     struct {
         uint64_t extent, stretch;
-    } met[1024];                /* filtered extents that the stretch already has, by number */
-    struct stk_buf next_slices; /* of the sample that may be added next */
-    double grows;               /* ratio of decoded to stored bytes, from the first sample */
+    } met[1024];  /* filtered extents that the stretch already has, by number */
+    double grows; /* ratio of decoded to stored bytes, from the first sample */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
     uint64_t take_epoch, take_step, take_slots, refills;
@@ -323,10 +352,22 @@ void stk_loader_set_order(struct stk_loader *ld);
 /* The index's share of the memory in bytes: all it needs, but at most a quarter of the memory, or
  * half if the order uses the whole index. */
 uint64_t stk_loader_index_share(const struct stk_loader *ld);
+/* About the filtered extents, shared by samples, that a window needs (block), or any stretch
+ * (global), or a sample. All 0: samples do not share any. */
+struct packed {
+    uint64_t bytes;    /* decoded */
+    uint64_t nextents; /* number of them */
+    uint64_t largest;  /* decoded bytes of the largest... */
+    uint64_t takes;    /* ...and bytes to read and to decode it */
+    uint64_t nslices;  /* of a sample */
+};
+void stk_loader_packed(const struct stk_loader *ld, struct packed *p);
+/* Sets the warning if an extent does not fit into the memory. */
+void stk_loader_warn_extent(struct stk_loader *ld, const struct packed *p);
 /* Sets the warning if order o leaves classes together, or is unexpectedly expensive. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
-int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg,
-                    size_t nlegs, struct stk_err *err);
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg, size_t nlegs,
+                    struct stk_err *err);
 
 /* ---- load/stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
@@ -338,9 +379,13 @@ int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err);
 void stk_stretch_ready(struct stk_loader *ld, struct stretch *s);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
-/* Estimated decoded size of an extent. */
-size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
-                           const struct stk_want *w);
+/* The stretch's use of an extent, or NULL. */
+struct use *stk_use_find(const struct stretch *s, uint64_t extent);
+/* Estimated decoded size of an extent with `stored` bytes. */
+size_t stk_stretch_decoded(const struct stk_loader *ld, uint64_t extent, uint8_t chain,
+                           uint64_t stored);
+/* Bytes of buffers to decode an extent to `decoded` bytes. */
+size_t stk_stretch_takes(const struct stk_loader *ld, uint8_t chain, size_t decoded);
 /* Bytes it has or will have besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */
@@ -357,6 +402,8 @@ void stk_shared_charge(struct stk_loader *ld, struct shared *x);
 /* Drops a user; marks it decoded, so that waiting stretches continue; frees the memory of unused
  * ones. All with the lock held. */
 void stk_shared_drop(struct stk_loader *ld, struct shared *x);
+/* It cannot be decoded. By the only thread that uses it. */
+void stk_shared_fail(struct shared *x, int code, const struct stk_err *why);
 void stk_shared_done(struct stk_loader *ld, struct shared *x);
 bool stk_shared_give_up(struct stk_loader *ld);
 /* By the feeder: the kept one of this extent, or NULL; keeps one, as the newest; drops old ones
@@ -375,13 +422,43 @@ bool stk_sieve_pays(const struct stretch *s);
 uint64_t stk_sieve_most(const struct stk_loader *ld);
 /* ...and, with bundles no larger than that, decides what is sifted and the memory it needs. */
 void stk_sieve_plan(struct stretch *s);
-/* Before a sifted stretch is read. False: no memory. */
-bool stk_sieve_open(struct stk_loader *ld);
+/* Before a sifted stretch is read. 1: done; 0: not before other bundles are done. */
+int stk_sieve_open(struct stretch *s, struct stk_err *err);
 /* Lends memory to read a sifted bundle into. False: not before another bundle is done. */
 bool stk_sieve_lend(struct stk_loader *ld, struct bundle *r);
 void stk_sieve_return(struct stk_loader *ld, struct bundle *r);
 /* Keeps the needed parts of a sifted bundle after it was read. */
 void stk_sieve_keep(struct stretch *s, const struct bundle *r);
+
+/* ---- load/cut.c ---- */
+/* True if the decoded extents of a stretch do not fit, but their slices do. */
+bool stk_cut_pays(const struct stretch *s);
+/* Different extents may begin at the same place of a file: the wants of each become neighbours. */
+void stk_cut_group(struct stk_fetch *f);
+/* True if a stretch with planned bundles must decode extents as they arrive. */
+bool stk_stream_pays(const struct stretch *s);
+/* True for a want, by its index in the order, whose extent is decoded when its bundle arrives: its
+ * stored bytes are not kept. */
+bool stk_stream_has(const struct stretch *s, size_t place);
+/* Then: assigns its extents to its bundles, and sets where slices go, if they are cut. */
+void stk_stream_plan(struct stretch *s);
+/* The other slices go to `at`, where s->slices bytes are. */
+void stk_cut_place(struct stretch *s, uint8_t *at);
+/* Charges the buffers for decoding. */
+void stk_cut_reserve(struct stretch *s);
+/* By the feeder: a bundle has arrived (code: it failed), so its extents can be decoded. */
+void stk_stream_decode(struct stk_loader *ld, struct bundle *r, int code,
+                       const struct stk_err *why);
+/* By a thread, with the lock held: the extent of an item is decoded. The item may be gone then. */
+void stk_stream_decoded(struct stk_loader *ld, const struct item *it);
+/* By the feeder: takes the bundles whose extents are all decoded. */
+struct bundle *stk_stream_back(struct stk_loader *ld);
+/* By a thread: keeps the needed slices of a decoded extent. */
+void stk_cut(const struct use *u, const struct stk_extent *e, const struct stk_buf *decoded);
+/* Returns such a slice. */
+int stk_cut_slice(const struct shared *x, const struct stk_slice *sl, const struct stk_want *w,
+                  const struct stk_dataset *ds, const struct stk_extent *e, const uint8_t **p,
+                  uint64_t *len, struct stk_err *err);
 
 /* ---- load/work.c ---- */
 void *stk_work_main(void *worker);
@@ -413,6 +490,9 @@ void stk_loader_unref(struct stk_loader *ld);
 /* From the first sample that can be read and the fields of the index. */
 int stk_columns_find(struct stk_loader *ld, struct stk_err *err);
 void stk_columns_release(struct stk_loader *ld);
+/* Where the value of a field goes that is stored in one slice of `length` bytes; NULL: that depends
+ * on the value. */
+uint8_t *stk_column_place(const struct batch *b, uint32_t slot, uint32_t field, uint64_t length);
 /* Stores a value in its slot. stable: its bytes live as long as the batch. */
 int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
                    const struct stk_value *v, bool stable, struct stk_err *err);

@@ -55,6 +55,14 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
     ld->free_shared = x;
 }
 
+void stk_shared_fail(struct shared *x, int code, const struct stk_err *why)
+{
+    x->code = code;
+    x->why = x->why ? x->why : malloc(sizeof *x->why);
+    if (x->why)
+        *x->why = *why;
+}
+
 bool stk_shared_give_up(struct stk_loader *ld)
 {
     bool any = ld->free_shared != NULL;

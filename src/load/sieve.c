@@ -22,13 +22,15 @@ void stk_sieve_init(struct stk_loader *ld, uint64_t room)
     ld->sieve = (struct sieve){.size = align_up((size_t)room)};
 }
 
-/* Bytes of the file in wants [i, j) of the order, each counted once. */
-static size_t wanted_bytes(const struct stk_fetch *f, size_t i, size_t j)
+/* Bytes of the file to keep in wants [i, j) of the order, each counted once. */
+static size_t wanted_bytes(const struct stretch *s, size_t i, size_t j)
 {
     uint64_t bytes = 0, end = 0;
     uint32_t file = UINT32_MAX;
     for (; i < j; i++) {
-        const struct stk_want *w = stk_fetch_at(f, i);
+        const struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        if (stk_stream_has(s, i))
+            continue;
         uint64_t to = w->off + w->len, from = w->file == file && w->off < end ? end : w->off;
         if (w->file == file && to <= end)
             continue;
@@ -44,7 +46,7 @@ bool stk_sieve_pays(const struct stretch *s)
     const struct stk_loader *ld = s->ld;
     if (s->need <= ld->region_most || stk_io_maps(ld->io))
         return false;
-    return wanted_bytes(&s->fetch, 0, stk_fetch_nwants(&s->fetch)) <= s->need / 4 * 3;
+    return wanted_bytes(s, 0, stk_fetch_nwants(&s->fetch)) <= s->need / 4 * 3;
 }
 
 uint64_t stk_sieve_most(const struct stk_loader *ld)
@@ -58,9 +60,9 @@ void stk_sieve_plan(struct stretch *s)
     s->sifted = true;
     for (size_t i = 0; i < s->nbundles; i++) {
         struct bundle *r = &s->bundle[i];
-        size_t kept = align_up(wanted_bytes(&s->fetch, r->first, r->end));
+        size_t kept = align_up(wanted_bytes(s, r->first, r->end));
         /* A single range may be larger than any read should be. */
-        r->sifted = r->room <= s->ld->sieve.size && kept < r->room;
+        r->sifted = (s->streams || r->room <= s->ld->sieve.size) && kept < r->room;
         r->room = r->sifted ? kept : r->room;
         s->need += r->room;
     }
@@ -68,12 +70,34 @@ void stk_sieve_plan(struct stretch *s)
 
 /* ---- the ring ---- */
 
-bool stk_sieve_open(struct stk_loader *ld)
+/* The ring grows to the largest extent that is decoded as it arrives. */
+static bool grow_ring(const struct stretch *s)
 {
+    struct stk_loader *ld = s->ld;
+    size_t size = ld->sieve.size;
+    for (size_t i = 0; i < s->nbundles; i++) {
+        size_t room = s->bundle[i].sifted ? stk_io_room(s->bundle[i].req.len) : 0;
+        size = room > size ? room : size;
+    }
+    if (size > ld->sieve.size && ld->sieve.used)
+        return false;
+    if (size > ld->sieve.size && ld->sieve.region) {
+        stk_region_give(&ld->regions, ld->sieve.region);
+        ld->sieve.region = NULL;
+    }
+    ld->sieve.size = size;
+    return true;
+}
+
+int stk_sieve_open(struct stretch *s, struct stk_err *err)
+{
+    struct stk_loader *ld = s->ld;
     bool nomem;
+    if (!grow_ring(s))
+        return 0;
     if (!ld->sieve.region) /* kept: stretches that need it come again */
         ld->sieve.region = stk_region_take(&ld->regions, ld->sieve.size, true, &nomem);
-    return ld->sieve.region;
+    return ld->sieve.region ? 1 : stk_err_nomem(err, ld->sieve.size);
 }
 
 bool stk_sieve_lend(struct stk_loader *ld, struct bundle *r)
@@ -113,6 +137,8 @@ void stk_sieve_keep(struct stretch *s, const struct bundle *r)
     uint64_t kept_to = r->from; /* ...and their end in the file */
     for (size_t i = r->first; i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        if (stk_stream_has(s, i))
+            continue;
         uint64_t end = w->off + w->len, from = w->off > kept_to ? w->off : kept_to;
         if (end > kept_to) {
             memcpy(to, r->req.data + (from - r->from), (size_t)(end - from));

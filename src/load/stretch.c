@@ -113,7 +113,8 @@ void stk_stretch_reset(struct stretch *s)
     drop_uses(s);
     s->nbundles = s->submitted = s->completed = s->nown = 0;
     s->need = s->decoded = s->used = s->asked = 0;
-    s->copies = s->sifted = false;
+    s->copies = s->sifted = s->cuts = s->streams = false;
+    s->slices = 0;
     s->next = NULL;
 }
 
@@ -143,19 +144,42 @@ static int by_extent(const void *a, const void *b)
     return (x->extent > y->extent) - (x->extent < y->extent);
 }
 
-size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
-                           const struct stk_want *w)
+static const struct stk_chain *chain_of(const struct stk_loader *ld, uint8_t chain)
+{
+    return (const struct stk_chain *)ld->ds->index.table[STK_T_CHAINS] + (chain - 1);
+}
+
+size_t stk_stretch_decoded(const struct stk_loader *ld, uint64_t extent, uint8_t chain,
+                           uint64_t stored)
 {
     const struct stk_index *idx = &ld->ds->index;
-    const struct stk_chain *c = (const struct stk_chain *)idx->table[STK_T_CHAINS] + (w->chain - 1);
+    const struct stk_chain *c = chain_of(ld, chain);
     const uint8_t *window;
     if (c->nsteps && c->step[0].id == STK_FILTER_RESUME) {
-        const struct stk_index_point *p = stk_index_point(idx, sl->extent, &window);
+        const struct stk_index_point *p = stk_index_point(idx, extent, &window);
         return p ? (size_t)p->decoded_len : 0;
     }
     if (c->max_decoded && c->max_decoded <= CHUNK_MOST)
         return (size_t)c->max_decoded; /* chunks and blocks of one size */
-    return (size_t)((double)w->len * ld->grows);
+    return (size_t)((double)stored * ld->grows);
+}
+
+size_t stk_stretch_takes(const struct stk_loader *ld, uint8_t chain, size_t decoded)
+{
+    return chain_of(ld, chain)->nsteps > 1 ? 2 * decoded : decoded;
+}
+
+struct use *stk_use_find(const struct stretch *s, uint64_t extent)
+{
+    size_t lo = 0, hi = s->nuses;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->use[mid].extent < extent)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < s->nuses && s->use[lo].extent == extent ? &s->use[lo] : NULL;
 }
 
 /* Lists the filtered extents that are cut into samples, each once. */
@@ -196,12 +220,16 @@ static int share_use(struct stretch *s, struct use *u, bool share, struct stk_er
         x = stk_shared_new(ld, u->extent);
         if (!x)
             return stk_err_nomem(err, sizeof *x);
-        x->about = stk_stretch_decoded(ld, stk_fetch_slice(&s->fetch, u->want),
-                                       stk_fetch_want(&s->fetch, u->want));
+        const struct stk_want *w = stk_fetch_want(&s->fetch, u->want);
+        x->about = stk_stretch_decoded(ld, u->extent, w->chain, w->len);
+        x->takes = stk_stretch_takes(ld, w->chain, x->about);
+        x->cut = s->cuts;
         s->nown++;
     }
     u->x = x;
-    if (share)
+    if (x->cut)
+        stk_buf_release(&x->data); /* of the extent before it */
+    else if (share)
         stk_kept_add(ld, x);
     return 0;
 }
@@ -232,7 +260,7 @@ static void keep_last(struct stretch *s)
             stk_kept_add(ld, x);
         ld->kept.last += x != NULL; /* an extent that occurs twice displaces another: no harm */
     }
-    stk_kept_trim(ld, ld->o.memory_bytes / STK_KEPT_SHARE);
+    stk_kept_trim(ld, ld->cuts ? 0 : ld->o.memory_bytes / STK_KEPT_SHARE);
 }
 
 /* Samples wait until their extents are decoded and their own bytes are read. */
@@ -242,7 +270,7 @@ static void wait_for_uses(struct stretch *s)
     s->unready = 1;
     for (size_t i = 0; i < s->nuses; i++) {
         struct use *u = &s->use[i];
-        if (u->x->done)
+        if (u->x->done || (s->streams && u->want != NO_WANT))
             continue;
         u->next = u->x->waiting;
         u->x->waiting = u;
@@ -315,29 +343,47 @@ static int find_runs(struct stretch *s, uint64_t max, struct stk_err *err)
     return rc;
 }
 
-static int plan_runs(struct stretch *s, struct stk_err *err)
+/* Mapped files need no memory to be read. */
+static void forget_rooms(struct stretch *s)
 {
+    s->need = 0;
+    for (size_t i = 0; i < s->nbundles; i++)
+        s->bundle[i].room = 0;
+}
+
+static int plan_runs(struct stretch *s, bool share, struct stk_err *err)
+{
+    bool maps = stk_io_maps(s->ld->io);
     int rc = find_runs(s, s->ld->o.read_bytes - 2 * STK_IO_ALIGN, err);
-    if (rc < 0 || !stk_sieve_pays(s))
-        return rc;
-    rc = find_runs(s, stk_sieve_most(s->ld), err);
-    if (rc == 0)
-        stk_sieve_plan(s);
+    s->streams = rc == 0 && share && stk_stream_pays(s);
+    if (rc == 0 && !maps && (s->streams || stk_sieve_pays(s))) {
+        rc = find_runs(s, stk_sieve_most(s->ld), err);
+        if (rc == 0)
+            stk_sieve_plan(s);
+    }
+    if (maps)
+        forget_rooms(s);
+    if (rc == 0 && s->streams)
+        stk_stream_plan(s);
     return rc;
 }
 
 int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err)
 {
     int rc = find_uses(s, err);
+    s->cuts = rc == 0 && share && stk_cut_pays(s);
+    s->decoded = s->cuts ? 0 : s->decoded;
     if (rc == 0)
         rc = share_uses(s, share, err);
     if (rc == 0)
         rc = prepend_own(s, err);
     if (rc == 0)
         rc = stk_fetch_sort(&s->fetch, err);
-    s->copies = s->used > 2 * s->asked;
+    if (rc == 0 && share && s->nuses)
+        stk_cut_group(&s->fetch);
+    s->copies = !s->cuts && s->used > 2 * s->asked;
     if (rc == 0)
-        rc = plan_runs(s, err);
+        rc = plan_runs(s, share, err);
     if (rc == 0 && share && s->nuses)
         keep_last(s);
     if (rc == 0)

@@ -91,6 +91,47 @@ void stk_loader_set_order(struct stk_loader *ld)
                                    .window = clamp(window / block, 1, n)};
 }
 
+/* The extents that sample s shares with others. */
+static void packed_of_sample(const struct stk_loader *ld, uint64_t s, struct packed *p)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    struct stk_buf slices = STK_BUF_INIT;
+    struct stk_extent e;
+    uint64_t last = UINT64_MAX;
+    int rc = stk_index_slices(idx, stk_dataset_at(ld->ds, s), &slices, NULL);
+    const struct stk_slice *v = (const void *)slices.data;
+    *p = (struct packed){.nslices = slices.len / sizeof *v};
+    for (size_t i = 0; rc == 0 && i < p->nslices; last = v[i++].extent) {
+        if (!v[i].length || v[i].length == UINT64_MAX || v[i].extent == last ||
+            stk_index_extent(idx, v[i].extent, &e, NULL) != 0 || !e.chain)
+            continue;
+        uint64_t bytes = stk_stretch_decoded(ld, v[i].extent, (uint8_t)e.chain, e.length);
+        p->bytes += bytes;
+        if (bytes > p->largest) {
+            p->largest = bytes;
+            p->takes =
+                stk_stretch_takes(ld, (uint8_t)e.chain, bytes) + stk_io_room((size_t)e.length);
+        }
+        p->nextents++;
+    }
+    stk_buf_release(&slices);
+}
+
+void stk_loader_packed(const struct stk_loader *ld, struct packed *p)
+{
+    const struct stk_order *o = &ld->order;
+    uint64_t all = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_samples);
+    *p = (struct packed){0};
+    if (o->n)
+        packed_of_sample(ld, o->n / 2, p);
+    if (!p->bytes || o->shuffle == STK_SHUFFLE_NONE)
+        return;
+    /* Blocks begin and end anywhere in an extent. */
+    uint64_t one = p->bytes, block = o->block * stk_dataset_mean_bytes(ld->ds) + one;
+    p->bytes = o->shuffle == STK_SHUFFLE_BLOCK ? min_u64(o->window * block, all) : all;
+    p->nextents *= p->bytes / one + (p->bytes % one != 0);
+}
+
 /* ---- warnings ---- */
 
 static int64_t label_by_key(void *user, uint64_t i)
@@ -128,6 +169,17 @@ static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
                  "more memory (--memory, memory=), shuffle by blocks (--shuffle block, "
                  "shuffle=\"block\"), or make them samples of their own with stoker pack",
                  (unsigned long long)(bytes / 1000000), (unsigned long long)(kept / 1000000));
+}
+
+void stk_loader_warn_extent(struct stk_loader *ld, const struct packed *p)
+{
+    if (p->takes > ld->o.memory_bytes / 4 * 3 && !*ld->warning)
+        snprintf(ld->warning, sizeof ld->warning,
+                 "a compressed chunk takes %llu MB to read and to decode: the loader may exceed "
+                 "the memory budget of %llu MB. Give it more memory (--memory, memory=), or store "
+                 "the data in smaller chunks with stoker pack",
+                 (unsigned long long)(p->takes / 1000000),
+                 (unsigned long long)(ld->o.memory_bytes / 1000000));
 }
 
 uint64_t stk_loader_index_share(const struct stk_loader *ld)

@@ -27,19 +27,6 @@ void stk_worker_release(struct worker *w)
 
 /* ---- bytes of slices ---- */
 
-static struct shared *find_shared(const struct stretch *s, uint64_t extent)
-{
-    size_t lo = 0, hi = s->nuses;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->use[mid].extent < extent)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < s->nuses && s->use[lo].extent == extent ? s->use[lo].x : NULL;
-}
-
 static int decode(struct worker *w, uint64_t extent, const struct stk_extent *e, const uint8_t *p,
                   struct stk_buf *out, struct stk_err *err)
 {
@@ -71,18 +58,24 @@ static int whole_slice(struct worker *w, uint32_t i, const uint8_t **p, uint64_t
     return rc < 0 ? rc : stk_fetch_cut(f->ds, s, &e, &w->whole, p, len, err);
 }
 
-static int shared_slice(struct worker *w, const struct stk_slice *s, const uint8_t **p,
-                        uint64_t *len, struct stk_err *err)
+static int shared_slice(struct worker *w, uint32_t i, const uint8_t **p, uint64_t *len,
+                        struct stk_err *err)
 {
-    const struct shared *x = find_shared(w->stretch, s->extent);
+    const struct stk_fetch *f = &w->stretch->fetch;
+    const struct stk_slice *s = stk_fetch_slice(f, i);
+    const struct use *u = stk_use_find(w->stretch, s->extent);
+    const struct shared *x = u ? u->x : NULL;
     struct stk_extent e;
     if (!x || x->code) {
         if (x && x->why && err)
             *err = *x->why;
         return x && x->code ? x->code : STK_E_CORRUPT;
     }
-    int rc = stk_index_extent(&w->ld->ds->index, s->extent, &e, err);
-    return rc < 0 ? rc : stk_fetch_cut(w->ld->ds, s, &e, &x->data, p, len, err);
+    int rc = stk_index_extent(&f->ds->index, s->extent, &e, err);
+    if (rc < 0)
+        return rc;
+    return x->cut ? stk_cut_slice(x, s, stk_fetch_want(f, i), f->ds, &e, p, len, err)
+                  : stk_fetch_cut(f->ds, s, &e, &x->data, p, len, err);
 }
 
 /* A stk_slice_fn; user: the worker. */
@@ -103,7 +96,7 @@ static int slice_bytes(void *user, uint32_t i, const uint8_t **p, uint64_t *len,
     if (!want->chain)
         return stk_fetch_stored(f, i, w->ld->o.no_check, p, len, err);
     *fleeting = s->length == UINT64_MAX;
-    return *fleeting ? whole_slice(w, i, p, len, err) : shared_slice(w, s, p, len, err);
+    return *fleeting ? whole_slice(w, i, p, len, err) : shared_slice(w, i, p, len, err);
 }
 
 /* ---- samples ---- */
@@ -181,9 +174,11 @@ static bool in_slices(const struct worker *w, const void *p, size_t n, size_t k)
         uintptr_t from = (uintptr_t)want->p;
         size_t len = want->len;
         if (want->chain) {
-            const struct shared *x = find_shared(w->stretch, stk_fetch_slice(f, i)->extent);
-            from = x ? (uintptr_t)x->data.data : 0;
-            len = x ? x->data.len : 0;
+            const struct stk_slice *sl = stk_fetch_slice(f, i);
+            const struct use *u = stk_use_find(w->stretch, sl->extent);
+            bool cut = u && u->x->cut;
+            from = cut ? from : u ? (uintptr_t)u->x->data.data : 0;
+            len = cut ? sl->length : u ? u->x->data.len : 0;
         }
         if (from && at >= from && at - from <= len && n <= len - (at - from))
             return true;
@@ -352,6 +347,16 @@ static void do_samples(struct worker *w, struct item *it)
     }
 }
 
+/* A huge record must not leave a buffer of its size in every thread. */
+static void trim(struct worker *w)
+{
+    size_t most = (size_t)w->ld->o.memory_bytes / (16 * (size_t)w->ld->o.threads);
+    struct stk_buf *bufs[] = {&w->whole, &w->scratch, &w->sample.bytes};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        if (bufs[i]->cap > most && bufs[i]->cap > TRIM_LEAST)
+            stk_buf_release(bufs[i]);
+}
+
 static void decode_shared(struct worker *w, const struct use *u)
 {
     const struct stk_fetch *f = &u->stretch->fetch;
@@ -359,23 +364,28 @@ static void decode_shared(struct worker *w, const struct use *u)
     struct shared *x = u->x;
     struct stk_err why = {.offset = -1};
     struct stk_extent e;
-    x->code = want->failed ? want_error(f, want, &why)
-                           : stk_index_extent(&w->ld->ds->index, x->extent, &e, &why);
-    if (x->code == 0)
-        x->code = decode(w, x->extent, &e, want->p, &x->data, &why);
-    if (x->code) {
-        x->why = malloc(sizeof *x->why);
-        if (x->why)
-            *x->why = why;
-    }
+    if (x->code) /* it could not be read */
+        return;
+    int rc = want->failed ? want_error(f, want, &why)
+                          : stk_index_extent(&w->ld->ds->index, x->extent, &e, &why);
+    if (rc == 0)
+        rc = decode(w, x->extent, &e, u->stored ? u->stored : want->p,
+                    x->cut ? &w->whole : &x->data, &why);
+    if (rc < 0)
+        stk_shared_fail(x, rc, &why);
+    else if (x->cut)
+        stk_cut(u, &e, &w->whole);
 }
 
 static void do_shared(struct worker *w, struct item *it)
 {
     const struct use *u = &it->stretch->use[it->first];
     decode_shared(w, u);
+    trim(w); /* its memory may go to another thread now */
     pthread_mutex_lock(&w->ld->lock);
     stk_shared_done(w->ld, u->x);
+    if (it->bundle)
+        stk_stream_decoded(w->ld, it);
     pthread_mutex_unlock(&w->ld->lock);
 }
 
@@ -391,16 +401,6 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
     if (rc < 0)
         stk_assemble_locate(w->ld->ds, stk_fetch_id(&s->fetch, 0), rc, err);
     return rc;
-}
-
-/* A huge record must not leave a buffer of its size in every thread. */
-static void trim(struct worker *w)
-{
-    size_t most = (size_t)w->ld->o.memory_bytes / (16 * (size_t)w->ld->o.threads);
-    struct stk_buf *bufs[] = {&w->whole, &w->scratch, &w->sample.bytes};
-    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
-        if (bufs[i]->cap > most && bufs[i]->cap > TRIM_LEAST)
-            stk_buf_release(bufs[i]);
 }
 
 void *stk_work_main(void *worker)

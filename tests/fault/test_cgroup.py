@@ -168,6 +168,13 @@ def test_the_budget_holds_in_a_control_group_of_128_mib(tmp_path, plain_binary, 
     check_kind(tmp_path, plain_binary, kind, 128, "direct" if kind in PACKED else "threads")
 
 
+def test_chunks_that_do_not_fit_hold_in_a_control_group(tmp_path, plain_binary):
+    """A window of the usual size, whose chunks decode to more than the group has."""
+    data, _ = chunked_gzip(tmp_path, 80)
+    check_load(plain_binary, indexed(plain_binary, data), 40 * 32, 64, "--memory", 64 * MIB - PROCESS, "--io",
+               "threads", "--steps", 40)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("limit", [64, 128, 512])
 @pytest.mark.parametrize("kind", MAIN + OTHERS)

@@ -1,10 +1,12 @@
 """Memory that does not grow: with the size of the dataset, with the number of epochs."""
 
 import gzip
+import json
 import os
 import shutil
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -125,3 +127,39 @@ def test_the_budget_holds_for_what_is_resident(tmp_path, plain_binary, kind, lim
                            io, "--threads", 2, "--quiet", "--epochs", 1, "--block", "1M",
                            "--window", "8M")  # a window's chunks fit: none is decoded twice
         assert peak < limit * MIB, f"{peak >> 20} MiB resident, the budget is {limit // 2}"
+
+
+def window_of_h5(root, numpy, chunk):
+    """Sixteen gzip chunks of 4 MiB: a window needs them all."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(root / "x.h5", "w") as f:
+        x = f.create_dataset("x", (16 * len(chunk), chunk.shape[1]), "u1", chunks=chunk.shape, compression="gzip")
+        packed = zlib.compress(chunk.tobytes(), 1)
+        for i in range(0, len(x), len(chunk)):
+            x.id.write_direct_chunk((i, 0), packed)
+    return root / "x.h5"
+
+
+def window_of_npz(root, numpy, chunk):
+    """The same samples in pieces of a deflated array."""
+    numpy.savez_compressed(root / "x.npz", x=numpy.tile(chunk, (16, 1)))
+    return root / "x.npz"
+
+
+@pytest.mark.parametrize("make", [window_of_h5, window_of_npz])
+def test_the_budget_holds_for_chunks_that_do_not_fit(tmp_path, plain_binary, make):
+    """A job would be killed because the chunks of a window decode to more than it may use."""
+    numpy = pytest.importorskip("numpy")
+    chunk = numpy.random.default_rng(1).integers(0, 32, (256, 16384), dtype="u1")
+    data = make(tmp_path, numpy, chunk)
+    for order in "block", "global":
+        hashes = set()
+        for limit, io in (24, "threads"), (40, "direct"), (24, "mmap"):
+            out = tmp_path / "result.json"
+            peak = peak_memory(plain_binary, "load", data, "--batch", 32, "--memory", f"{limit}M", "--io", io,
+                               "--shuffle", order, "--threads", 2, "--steps", 6, "--consume", "hash", "--json", out)
+            result = json.loads(out.read_text())["result"]
+            assert result["memory_peak_bytes"] <= limit * MIB
+            assert io == "mmap" or peak <= (limit + 24) * MIB, f"{peak >> 20} MiB resident of {limit}"
+            hashes.add(result["content_hash"])
+        assert len(hashes) == 1
