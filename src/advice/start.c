@@ -54,6 +54,31 @@ static const char *environment(struct advisor *ad, const char *folder)
     return lib && lib > folder ? stk_advice_text(ad, "%.*s", (int)(lib - folder), folder) : folder;
 }
 
+/* The system's own files: not an environment that somebody can pack. */
+static bool is_system(const char *folder)
+{
+    static const char *const tops[] = {"/", "/usr", "/usr/local", "/lib", "/lib64", "/bin", "/etc"};
+    for (size_t i = 0; i < sizeof tops / sizeof *tops; i++)
+        if (strcmp(folder, tops[i]) == 0)
+            return true;
+    return strncmp(folder, "/usr/", 5) == 0 || strncmp(folder, "/lib/", 5) == 0;
+}
+
+static void pack_it(struct advisor *ad, struct stk_finding *f, const char *from)
+{
+    if (is_system(from)) {
+        stk_advice_do(ad, f,
+                      "These belong to the system: run the program in a container image of one "
+                      "file (Apptainer, squashfs), or ask your site why they are slow.");
+        stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_CHECK_NODE});
+        return;
+    }
+    stk_advice_do(ad, f,
+                  "Keep the environment in one file (an archive that each node unpacks, a squashfs "
+                  "or container image, conda-pack), or on a local disk.");
+    stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_PACK_ENVIRONMENT, .path = from});
+}
+
 void stk_rule_library_files(struct advisor *ad)
 {
     struct place all[PLACES];
@@ -72,7 +97,6 @@ void stk_rule_library_files(struct advisor *ad)
     struct stk_finding *f =
         stk_advice_begin(ad, "library-files", stk_advice_severity(ad, wall - near),
                          "the program spends %s in files of libraries", stk_advice_time(ad, wall));
-    const char *from = environment(ad, worst->folder);
     stk_advice_say(ad, f, "%s of %s: %s files were opened there, in %s calls that took %s.",
                    stk_advice_time(ad, wall), stk_advice_time(ad, ad->run_s),
                    stk_advice_count(ad, worst->files), stk_advice_count(ad, worst->calls),
@@ -80,10 +104,7 @@ void stk_rule_library_files(struct advisor *ad)
     stk_advice_number(ad, f, "library_s", wall, "s");
     stk_advice_number(ad, f, "files", worst->files, "count");
     stk_advice_path(ad, f, worst->folder);
-    stk_advice_do(ad, f,
-                  "Keep the environment in one file (an archive that each node unpacks, a squashfs "
-                  "or container image, conda-pack), or on a local disk.");
-    stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_PACK_ENVIRONMENT, .path = from});
+    pack_it(ad, f, environment(ad, worst->folder));
     stk_advice_gain(ad, f, wall - near, "The same %s files at %s each.",
                     stk_advice_count(ad, files), stk_advice_time(ad, stk_limits.local_latency_s));
 }

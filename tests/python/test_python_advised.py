@@ -136,7 +136,7 @@ return rc;
 # ---- every kind ----
 
 SHELL = {"pack", "rewrite", "stage", "stripe-new-files", "stripe-file", "show-stripes", "list-once", "warm-up",
-         "check-node"}
+         "check-node", "pack-environment"}
 # What a program has already: its variables, and what it reads such files with.
 YOURS = {"DataLoader", "dataset", "torch", "tf", "decode", "files", "f", "h5py", "rank", "world_size",
          "ranks", "size", "comm", "part", "whole", "file", "buffer", "offset", "info", "i", "batch",

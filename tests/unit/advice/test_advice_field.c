@@ -359,6 +359,17 @@ static void libraries_on_slow_storage(void)
         CHECK(slow || strstr(o.o.verdict, "files of libraries and of the system took 101 ms"));
         done();
     }
+    /* Nobody packs /usr. */
+    struct stk_log_place place[STK_LOG_PLACES] = {{.folder = "/usr/lib/python3/dist-packages",
+                                                   .files = 1200,
+                                                   .calls = 9000,
+                                                   .ns = 6800000000}};
+    set_init(&s, 8, 1);
+    s.proc[0].places = place;
+    s.proc[0].left_out_ns = place[0].ns;
+    const struct stk_finding *f = advise("library-files");
+    CHECK(f && !says(f, "tar -cf") && strstr(f->what_to_do, "belong to the system"));
+    done();
 }
 
 int main(int argc, char **argv)

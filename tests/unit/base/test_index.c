@@ -321,21 +321,22 @@ static void open_limited(const char *path, struct stk_index *idx)
 struct looker {
     pthread_t id;
     const struct stk_index *idx;
-    uint64_t step;
+    uint64_t step, drops;
     bool ok;
     _Atomic bool *done;
 };
 
-/* All extents, far apart; twice. */
+/* All extents, far apart: twice, and until pages were dropped meanwhile. */
 static void *look_around(void *arg)
 {
     struct looker *l = arg;
     l->ok = true;
-    for (uint64_t i = 0; i < 2 * MANY; i++) {
+    for (uint64_t i = 0; l->ok && (i < 2 * MANY || atomic_load(&l->idx->pages->drops) == l->drops);
+         i++) {
         struct stk_extent e = {0};
         uint64_t k = i * l->step % MANY;
-        l->ok = stk_index_extent(l->idx, k, &e, NULL) == 0 && e.offset == k * 17 + 12 &&
-                e.length == 1 && l->ok;
+        l->ok =
+            stk_index_extent(l->idx, k, &e, NULL) == 0 && e.offset == k * 17 + 12 && e.length == 1;
     }
     atomic_store(l->done, true);
     return NULL;
@@ -350,7 +351,8 @@ static void dropped_under_threads(void)
     open_limited(make_many("threads.stkidx"), &idx);
     uint64_t before = atomic_load(&idx.pages->drops);
     for (size_t i = 0; i < 3; i++) {
-        l[i] = (struct looker){.idx = &idx, .step = 7919 + 2 * i, .done = &done[i]};
+        l[i] =
+            (struct looker){.idx = &idx, .step = 7919 + 2 * i, .drops = before, .done = &done[i]};
         CHECK_INT(pthread_create(&l[i].id, NULL, look_around, &l[i]), 0);
     }
     while (!done[0] || !done[1] || !done[2])
