@@ -54,14 +54,29 @@ static void *move_to_pages(struct stk_buf *b, size_t cap)
     return p;
 }
 
+/* Pages that grow, perhaps elsewhere. ThreadSanitizer does not know mremap(): an address that was
+ * another thread's before would look shared. */
+static void *grow_pages(struct stk_buf *b, size_t cap)
+{
+#ifdef __SANITIZE_THREAD__
+    void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) {
+        memcpy(p, b->data, b->len);
+        munmap(b->data, b->cap);
+    }
+#else
+    void *p = mremap(b->data, b->cap, cap, MREMAP_MAYMOVE);
+#endif
+    return p == MAP_FAILED ? NULL : p;
+}
+
 static void *resize(struct stk_buf *b, size_t cap)
 {
     if (!has_own_pages(b, cap))
         return realloc(b->data, cap);
     if (!has_own_pages(b, b->cap))
         return move_to_pages(b, cap);
-    void *p = mremap(b->data, b->cap, cap, MREMAP_MAYMOVE);
-    return p == MAP_FAILED ? NULL : p;
+    return grow_pages(b, cap);
 }
 
 void stk_buf_reset(struct stk_buf *b)

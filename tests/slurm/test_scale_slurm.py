@@ -88,6 +88,11 @@ def test_nodes_and_gpus(slurm, shared):
     assert len(set((shared / "b/study/jobs/n3-r0.out").read_text().split())) == 3
 
 
+def hosts_in(out):
+    """What `hostname` printed; srun may say, in sentences, that it waits for the nodes."""
+    return [line for line in out.read_text().splitlines() if " " not in line]
+
+
 def test_the_same_ranks_on_one_node_and_on_several(slurm, shared):
     """Two placements would be one curve, or the ranks wherever Slurm had room."""
     scale(slurm, shared, "--detach", "--n", "1,2,4", "--ranks", "--spread", "1,2", "--runs", "1", "--", "hostname")
@@ -96,7 +101,7 @@ def test_the_same_ranks_on_one_node_and_on_several(slurm, shared):
     assert {s["name"]: {p["n"]: p["nodes"] for p in s["points"]} for s in result["series"]} == {
         "1 node": {1: 1, 2: 1, 4: 1}, "2 nodes": {2: 2, 4: 2}}
     for nodes in (1, 2):
-        said = (shared / f"study/jobs/n4-on{nodes}-r0.out").read_text().split()
+        said = hosts_in(shared / f"study/jobs/n4-on{nodes}-r0.out")
         assert len(said) == 4 and {said.count(host) for host in said} == {4 // nodes}
     assert sorted(r["point"] for r in runs(shared)) == sorted(j["point"] for j in jobs(shared))
     resume(slurm, shared, "--runs", "2")
@@ -110,7 +115,7 @@ def test_packed_and_spread(slurm, shared):
         "4 ranks per node": 1, "2 ranks per node": 2, "1 rank per node": 4}
     assert {r["point"] for r in runs(shared)} == {"n4-by4", "n4-by2", "n4-by1"}
     for per_node in (4, 2, 1):
-        said = (shared / f"study/jobs/n4-by{per_node}-r0.out").read_text().split()
+        said = hosts_in(shared / f"study/jobs/n4-by{per_node}-r0.out")
         assert {said.count(host) for host in said} == {per_node} and len(said) == 4
     assert all("the noise" in c["text"] for c in result["comparisons"]) and len(result["comparisons"]) == 3
     assert all(r["launch_s"] > 0 for r in runs(shared) if not r["repeat"])  # srun alone
