@@ -37,7 +37,7 @@ static int on_tick(void *user)
     return o->tick ? o->tick(o->user, o->phase) : 0;
 }
 
-static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
+static int start(struct stk_one *o, const char *phase, int out, struct stk_exec_end *end,
                  struct stk_err *err)
 {
     struct stk_child c = {
@@ -46,7 +46,7 @@ static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
         .env = o->command.env.v,
         .dir = o->plan->cwd,
         .cpus = o->command.pinned ? &o->command.cpus : NULL,
-        .fd = {STK_FD_NULL, o->out_fd, o->out_fd},
+        .fd = {STK_FD_NULL, out, out},
         /* Ending its group ends all its children. Not in a job of Slurm, which goes by the group
          * where there are no cgroups. */
         .own_group = o->plan->via->can & STK_VIA_CHOOSES,
@@ -92,7 +92,7 @@ static int prepare(struct stk_one *o, const struct stk_point *p, struct stk_stud
     struct stk_exec_end end;
     char what[120], how[80];
     int rc = stk_command_shell(&o->command, o->launcher, o->plan, o->plan->prepare, p, err);
-    rc = rc ? rc : start(o, "prepare", &end, err);
+    rc = rc ? rc : start(o, "prepare", o->out_fd, &end, err);
     if (rc || (!end.status && !end.timed_out))
         return rc;
     rc = stk_output_read(o->out_fd, false, &o->output, err);
@@ -144,7 +144,9 @@ static int time_launch(struct stk_one *o, const struct stk_point *p, struct stk_
     plan.shell = false;
     empty.argv = nothing;
     int rc = stk_command_make(&o->command, o->launcher, &plan, &empty, err);
-    rc = rc ? rc : start(o, "launcher", &end, err);
+    /* srun: not after the nodes of the last step are free again, which would count as its time. */
+    stk_words_add(&o->command.env, "SLURM_OVERLAP=1");
+    rc = rc ? rc : start(o, "launcher", STK_FD_NULL, &end, err);
     if (!rc && !end.status && !end.timed_out)
         run->launch_s = end.wall_s;
     return rc == STK_E_STOPPED ? rc : 0; /* a launcher that cannot do this is no failed run */
@@ -166,7 +168,7 @@ int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
     }
     rc = stk_output_reset(o->out_fd, err);
     rc = rc ? rc : stk_command_make(&o->command, o->launcher, o->plan, p, err);
-    rc = rc ? rc : start(o, "run", &end, err);
+    rc = rc ? rc : start(o, "run", o->out_fd, &end, err);
     if (rc)
         return rc;
     run->wall_s = end.wall_s;

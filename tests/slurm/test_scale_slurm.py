@@ -44,6 +44,11 @@ def jobs(folder):
     return [json.loads(line) for line in (folder / "study/jobs.jsonl").read_text().splitlines()]
 
 
+def hosts_in(out):
+    """What `hostname` printed; srun may say, in sentences, that it waits for the nodes."""
+    return [line for line in out.read_text().splitlines() if " " not in line]
+
+
 def test_threads(slurm, shared):
     """Service units would be counted of what was asked for, not of what was given."""
     script = "echo $OMP_NUM_THREADS of $SLURM_CPUS_PER_TASK; sleep 0.4"
@@ -85,12 +90,7 @@ def test_nodes_and_gpus(slurm, shared):
     assert {r["kind"] for r in runs(shared / "a")} == {"k80"}
     result, _ = scale(slurm, shared / "b", "--n", "1,3", "--nodes", "--runs", "1", "--", "hostname")
     assert {n: p["nodes"] for n, p in points(result).items()} == {1: 1, 3: 3}
-    assert len(set((shared / "b/study/jobs/n3-r0.out").read_text().split())) == 3
-
-
-def hosts_in(out):
-    """What `hostname` printed; srun may say, in sentences, that it waits for the nodes."""
-    return [line for line in out.read_text().splitlines() if " " not in line]
+    assert len(set(hosts_in(shared / "b/study/jobs/n3-r0.out"))) == 3
 
 
 def test_the_same_ranks_on_one_node_and_on_several(slurm, shared):
