@@ -81,7 +81,7 @@ static void test_every_way(const char *path)
     static const char *const engines[] = {"threads", "direct", "uring", "mmap", "auto"};
     struct stk_dataset *ds = open_set(path);
     uint64_t first[3][N];
-    for (unsigned e = 0; e < 5; e++)
+    for (unsigned e = 0; e < check_repeats(4, 5); e++) /* auto is one of the others */
         for (int shuffle = 0; shuffle < 3; shuffle++)
             for (uint32_t threads = 1; threads <= 4; threads += 3) {
                 unsigned seen[N] = {0};
@@ -405,7 +405,7 @@ static bool chain_is_whole(const struct chain *c, bool whole)
  * on to the end, with as many steps on every rank, and no good sample is lost or comes twice. */
 static void test_chains_of_bad_samples(void)
 {
-    for (int i = 0; i < (int)check_repeats(80, 250); i++) {
+    for (int i = 0; i < (int)check_repeats(50, 250); i++) {
         struct chain c = {.n = 1 + dice(40)};
         c.how = 1 + (int)dice(2);
         c.last = (int)dice(3);
