@@ -200,6 +200,16 @@ static void add_unit(struct stk_analysis *a, const struct unit *u)
     add_loop(l, q, how, marked, u->begin_s);
 }
 
+/* A program that the main one starts and waits for may spend the time as well. */
+static void add_library(struct stk_analysis *a)
+{
+    for (size_t i = 0; i < a->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &a->p->proc[i];
+        a->loop.library_s =
+            fmax(a->loop.library_s, fmin(stk_ns(q->left_out_ns), fmax(0, q->end_s - q->start_s)));
+    }
+}
+
 /* Without ranks: the program that did most. With ranks: all of them. */
 static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
 {
@@ -231,6 +241,7 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     begin_by_marks(p, of, u);
     add_units(a, u, n);
     mean(&a->loop);
+    add_library(a);
     if (strcmp(p->source, "stoker") != 0)
         a->loop.why = "logs of other profilers do not have it";
     else if (!a->loop.loops)

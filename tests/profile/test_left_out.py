@@ -36,3 +36,10 @@ def test_code_is_data_to_whoever_reads_it(profile, tmp_path):  # noqa: F811
     assert [p.count(d, "read_bytes") for d in data] == [120] * 21
     p = profile(["cat", *data, tmp_path / "scan.py"])
     assert {r["path"] for r in p.records} == {str(d) for d in data} | {f"{tmp_path}/scan.py"}
+
+
+def test_in_a_program_that_another_one_waits_for(profile):  # noqa: F811
+    """`find /usr/share | xargs cat` read 46 MB, and nothing was said of it."""
+    p = profile(["sh", "-c", "find /usr/share/doc -type f 2>/dev/null | head -500 | xargs cat > /dev/null; true"])
+    spent = max(q["left_out_ns"] * 1e-9 for q in p.processes if "cat" in q["command"].split()[0])
+    assert spent > 0 and p.report["main_loop"]["library_s"] >= 0.99 * spent
