@@ -257,6 +257,12 @@ static const char *make_verdict(struct advisor *ad)
     double best = 0;
     bool nothing = saw_nothing(ad->p);
     o->blind = nothing || (!o->nfindings && !saw_enough(ad));
+    if (nothing && ad->p->unread_logs)
+        return stk_advice_text(ad,
+                               "nothing is known about this program's I/O%s: none of its logs can "
+                               "be read (damaged, or "
+                               "written by the preload library of another version of stoker)",
+                               unseen(ad));
     if (nothing)
         return stk_advice_text(
             ad,

@@ -245,7 +245,7 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     if (strcmp(p->source, "stoker") != 0)
         a->loop.why = "logs of other profilers do not have it";
     else if (!a->loop.loops)
-        a->loop.why = "no process left a log";
+        a->loop.why = p->unread_logs ? "no log can be read" : "no process left a log";
     if (a->loop.why) {
         a->loop.how = STK_LOOP_UNKNOWN;
         a->loop.wait_s = a->loop.compute_s = -1;

@@ -171,13 +171,15 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
 static int of_files(struct stk_pb *pb, struct stk_err *err)
 {
     int rc = 0;
+    pb->p->unread_logs = pb->damaged.count + pb->other_version.count;
     if (pb->damaged.count)
         rc = stk_pb_note(pb, err, "%s of %s logs are damaged (first: %.400s).",
                          count(pb->damaged.count), count(pb->logs), pb->damaged.first);
     if (!rc && pb->other_version.count)
-        rc = stk_pb_note(pb, err, "%s log%s of another version of stoker left out (first: %.400s).",
+        rc = stk_pb_note(pb, err,
+                         "%s log%s of another version of stoker and left out (first: %.400s).",
                          count(pb->other_version.count),
-                         pb->other_version.count == 1 ? " was" : "s were", pb->other_version.first);
+                         pb->other_version.count == 1 ? " is" : "s are", pb->other_version.first);
     if (!rc && pb->bad_run.count)
         rc = stk_pb_note(pb, err, "%s run file%s cannot be read (first: %.400s).",
                          count(pb->bad_run.count), plural(pb->bad_run.count), pb->bad_run.first);

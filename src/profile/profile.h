@@ -149,6 +149,7 @@ struct stk_profile {
     int exit_status; /* the worst of its launchers; -1: unknown (killed) */
     int exit_signal; /* the one behind exit_status; 0: none */
     bool running;    /* a launcher has not ended: still running, or killed */
+    uint64_t unread_logs; /* damaged, or of another version of stoker */
     bool traced, stopped_early;
     bool has_size_zero;                  /* darshan: the smallest reads include reads of 0 bytes */
     uint64_t mapped_bytes, mapped_files; /* at most the size of each file, however often mapped */

@@ -551,3 +551,14 @@ def test_killed_launcher_leaves_a_run_file_and_logs(tmp_path):
         os.killpg(proc.pid, signal.SIGKILL)
     assert run_file(tmp_path / "p")["state"] == "running"
     assert list((tmp_path / "p").glob("*.stklog"))
+
+
+def test_logs_of_another_version_are_named(tmp_path):
+    """After an update of half an installation, every program looks as if nothing had been recorded."""
+    profile("-o", tmp_path / "p", "--", "cat", __file__)
+    for log in (tmp_path / "p").glob("*.stklog"):
+        with open(log, "r+b") as f:
+            f.seek(8)  # behind the magic: the version
+            f.write(b"\x02\0\0\0")
+    done = subprocess.run([STOKER, "advise", tmp_path / "p"], env=environment(), capture_output=True, text=True)
+    assert done.returncode == 3 and "another version of stoker" in done.stdout.replace("\n", " ")
