@@ -10,10 +10,12 @@
 #   make check-stress   more rounds of what depends on the moment: races, kills, faults
 #   make check-frameworks   with the PyTorch and Lightning of PYTHON=python3, a GPU if there is one
 #   make check-advice   predicted gains against what the remedies really save
+#   make check-tune     whether tune finds the change that was planted, on slowfs
 #   make check-writers  files by twenty-odd other writers, value by value (installs them outside the tree)
 #   make check-bare     demo and tests in a bare Debian, with nothing but make and git
 #   make check-all      the tests, check-builds, check-timing, fuzz, check-stress and check-bare
 #   make core       build-core/stoker without optional libraries
+#   make dist       a release tarball in $(BUILD)/meson-dist, which contains the built page
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make format     clang-format over the C files
 #   make clean
@@ -38,7 +40,7 @@ all:
 	@echo "built $(BUILD)/stoker"
 
 core:
-	@$(MAKE) --no-print-directory all BUILD=build-core MESON_FLAGS=-Dextras=disabled
+	@$(MAKE) --no-print-directory all BUILD=build-core MESON_FLAGS="-Dextras=disabled -Dpage=disabled"
 
 demo:
 	@tools/setup --quiet build demo
@@ -74,6 +76,9 @@ check-writers: all
 check-advice: all
 	@STOKER=$(BUILD)/stoker tools/check-advice $(ARGS)
 
+check-tune: all
+	@STOKER=$(BUILD)/stoker tools/check-tune $(ARGS)
+
 check-bare:
 	@tools/setup --quiet bare
 	@tools/check-bare $(ARGS)
@@ -91,6 +96,12 @@ install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
 
+dist: all
+	@tools/setup --quiet page
+	@meson setup --reconfigure $(BUILD) -Dpage=enabled >/dev/null
+	@ninja -C $(BUILD) --quiet web/page.html
+	@meson dist -C $(BUILD) --no-tests --formats xztar
+
 format:
 	@tools/setup --quiet format
 	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
@@ -98,4 +109,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-advice check-writers check-bare check-all bench install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-advice check-tune check-writers check-bare check-all bench dist install format clean

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "stoker.h"
 
@@ -21,6 +22,7 @@ struct run {
     struct stk_loader_options options;
     unsigned epochs;
     uint64_t batches; /* stop after so many; 0: never */
+    uint64_t step_us; /* a step of the training that uses a batch: nothing else happens */
     uint64_t samples, bytes, given;
     double start, open_s, first_s, epoch_s[MAX_EPOCHS];
 };
@@ -45,8 +47,8 @@ static int usage(void)
     fprintf(stderr,
             "usage: bench_load [-b BATCH] [-e EPOCHS] [-n BATCHES] [-t THREADS] [-q DEPTH]\n"
             "                  [-s block|global|none] [-i IO] [-d DECODE] [-p PAYLOAD]\n"
-            "                  [-r READ_BYTES] [-m MEMORY_BYTES] [-u] PATH\n"
-            "-u: do not compare checksums\n");
+            "                  [-r READ_BYTES] [-m MEMORY_BYTES] [-w STEP_US] [-u] PATH\n"
+            "-u: do not compare checksums; -w: what a training step takes\n");
     return 2;
 }
 
@@ -82,6 +84,9 @@ static void set_number(struct run *r, int letter, uint64_t n)
     case 'm':
         r->options.memory_bytes = n;
         break;
+    case 'w':
+        r->step_us = n;
+        break;
     default:
         break;
     }
@@ -91,7 +96,7 @@ static int parse(struct run *r, int argc, char **argv)
 {
     int letter;
 
-    while ((letter = getopt(argc, argv, "b:e:n:t:q:s:i:d:p:r:m:u")) != -1) {
+    while ((letter = getopt(argc, argv, "b:e:n:t:q:s:i:d:p:r:m:w:u")) != -1) {
         switch (letter) {
         case '?':
             return -1;
@@ -155,6 +160,8 @@ static int epoch(struct run *r, struct stk_loader *ld, double *seconds, struct s
         if (r->given++ == 0)
             r->first_s = now_s() - r->start;
         look_at(r, b);
+        if (r->step_us)
+            usleep((useconds_t)r->step_us);
         stk_batch_release(b);
         if (r->given == r->batches)
             break;

@@ -26,9 +26,11 @@ class Bench:
     def __init__(self, args):
         self.quick = args.quick
         self.repeats = args.repeats
+        self.stage_files = args.stage_files
+        self.stage_bytes = int(args.stage_gib * (1 << 30)) if args.stage_gib else None
         self.dir = pathlib.Path(args.dir).resolve() / f"run-{os.getpid()}"
         self.dir.mkdir(parents=True)
-        self.cold_how = find_cold_how()
+        self.cold_how = find_cold_how() if args.drop_caches else FADVISE
         self.results = {}
         self.claims = []
 
@@ -176,11 +178,11 @@ def machine(folder):
         return ""
 
     fs = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", str(folder)],
-                        stdout=subprocess.PIPE, text=True).stdout.strip()
+                        stdout=subprocess.PIPE, text=True).stdout.split() or [""]
     version = subprocess.run([STOKER, "--version"], stdout=subprocess.PIPE, text=True).stdout
     return {"cpu": first("/proc/cpuinfo", "model name"), "cores": len(os.sched_getaffinity(0)),
             "memory": first("/proc/meminfo", "MemTotal"), "kernel": platform.release(),
-            "file_system": fs, "stoker": version.strip().splitlines()[0] if version else ""}
+            "file_system": fs[-1], "stoker": version.strip().splitlines()[0] if version else ""}
 
 
 def write_results(bench, path):

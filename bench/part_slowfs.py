@@ -22,9 +22,9 @@ WORKERS = (0, 2, 4, 8)
 
 
 @contextlib.contextmanager
-def mounted(source, at):
+def mounted(source, at, settings=SETTINGS):
     at.mkdir()
-    process = subprocess.Popen([SLOWFS, source, at, "--foreground", *SETTINGS])
+    process = subprocess.Popen([SLOWFS, source, at, "--foreground", *settings])
     try:
         for _ in range(200):
             if os.path.ismount(at):

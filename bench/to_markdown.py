@@ -142,6 +142,37 @@ def profile(part):
     table(["", *(how[key] for key in keys)], rows)
 
 
+def stage(part):
+    copies = part["copies"]
+    print("### Staging against other tools, each with a final sync, s (`make bench ARGS=stage`)\n")
+    names = list(next(iter(copies.values()))["seconds"])
+    table(["", *copies], [[name, *(f"{median(c['seconds'][name]):.2f}"
+                                   f" ({median(c['seconds'][name]) / median(c['seconds'][names[0]]):.2f} ×)"
+                                   for c in copies.values())] for name in names])
+    if "nodes" in part:
+        nodes = part["nodes"]
+        one = median(nodes["seconds"]["one node alone"])
+        print(f"### Eight nodes, {nodes['bytes'] / 1e6:,.0f} MB from one narrow source\n")
+        table(["", "s", "× one node", "bytes read / dataset"],
+              [[name, f"{median(t):.2f}", f"{median(t) / one:.2f}",
+                f"{median(nodes['bytes_read'][name]) / nodes['bytes']:.3f}"]
+               for name, t in nodes["seconds"].items()])
+    if "while_training" in part:
+        both = part["while_training"]
+        print(f"### Training meanwhile, {both['bytes'] / 1e6:,.0f} MB on slowfs\n")
+        rows = [[name, f"{median(t):.2f}"] for name, t in both["seconds"].items()]
+        table(["", "s"], rows + [["total / the longer of the two", f"{median(both['ratios']):.2f}"]])
+    if "first_batch" in part:
+        first = part["first_batch"]
+        print(f"First batch after {median(first['first_batch_s']):.3f} s, staging {first['bytes'] / 1e9:.1f} GB"
+              f" takes {first['staging_s']:.2f} s.\n")
+    rows = [[f"filled tier, {name}", f"{median(t):.3f}"] for name, t in part["tier"]["cpu_s"].items()]
+    for what, cost in part["checksums"].items():
+        rows += [[f"{what}, {name}", f"{median(t):.3f}"] for name, t in cost["cpu_s"].items()]
+    print("### CPU seconds\n")
+    table(["", "CPU s"], rows)
+
+
 def main():
     parts, about = {}, None
     for path in sys.argv[1:]:
@@ -152,7 +183,7 @@ def main():
         print(f"<!-- {about['cpu']}, {about['cores']} cores, {about['memory']}, Linux"
               f" {about['kernel']}, {about['file_system']} -->\n")
     for name, show in (("load", load), ("jpeg", jpeg), ("slowfs", slowfs), ("peers", peers),
-                       ("gpu", gpu), ("profile", profile)):
+                       ("gpu", gpu), ("profile", profile), ("stage", stage)):
         if name in parts:
             show(parts[name])
 

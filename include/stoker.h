@@ -310,6 +310,12 @@ struct stk_loader_options { /* all zero: the defaults */
     void *(*alloc)(void *user, size_t size);
     void (*free)(void *user, void *p, size_t size);
     void *user;
+    /* Copies on this node to read instead of the dataset's own files (docs/tier.md). NULL or
+     * "auto": those of $STOKER_TIER, else those of this job; "off"; else folders, separated by ':'.
+     */
+    const char *tier;
+    uint64_t tier_limit_bytes; /* of a tier that is made; 0: none but the disk */
+    bool tier_fill;            /* copy what is read into the first tier; it is made if missing */
 };
 
 enum { STK_REPEAT = 1, STK_REPLACED = 2 }; /* flags of a sample in a batch */
@@ -401,6 +407,13 @@ struct stk_loader_stats {
     uint64_t unsupported;            /* part of `corrupt`: sound, but of a kind that is not read */
     uint64_t decoded_bytes;          /* that filters produced; a block decoded twice counts twice */
     uint64_t left_out; /* what the dataset's files hold and its readers leave out (notes) */
+    /* Bytes of finished reads, by where they came from. */
+    uint64_t source_bytes, tier_memory_bytes, tier_disk_bytes;
+    uint64_t tier_filled_bytes; /* copied into the tier by this loader */
+    uint64_t tier_refused;      /* reads of a copy that failed and were repeated from the source */
+    const char *tier; /* the tiers in use: "/dev/shm/x (memory), /tmp/y (disk)"; "": none. Borrowed
+                       * until the loader is closed, as the next one. */
+    const char *tier_ended; /* why filling ended early; "": it did not */
 };
 /* Fills *out. One at a time, with stk_loader_next(). */
 STK_API void stk_loader_stats_sized(struct stk_loader *ld, struct stk_loader_stats *out,

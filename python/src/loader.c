@@ -633,7 +633,7 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
     typedef unsigned long long count;
     return Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:K,s:K,s:I,s:s,s:s,s:s,s:K,s:K,"
-        "s:K,s:K,s:K}",
+        "s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:s}",
         "samples", (count)s.samples, "batches", (count)s.batches, "repeats", (count)s.repeats,
         "replaced", (count)s.replaced, "skipped", (count)s.skipped, "corrupt", (count)s.corrupt,
         "bytes_asked", (count)s.bytes_asked, "bytes_read", (count)s.bytes_read, "reads",
@@ -643,7 +643,11 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
         s.io ? s.io : "", "io_detail", s.io_detail ? s.io_detail : "", "io_reason",
         s.io_reason ? s.io_reason : "", "checked", (count)s.checked, "checked_bytes",
         (count)s.checked_bytes, "unsupported", (count)s.unsupported, "left_out", (count)s.left_out,
-        "decoded_bytes", (count)s.decoded_bytes);
+        "decoded_bytes", (count)s.decoded_bytes, "source_bytes", (count)s.source_bytes,
+        "tier_memory_bytes", (count)s.tier_memory_bytes, "tier_disk_bytes",
+        (count)s.tier_disk_bytes, "tier_filled_bytes", (count)s.tier_filled_bytes, "tier_refused",
+        (count)s.tier_refused, "tier", s.tier ? s.tier : "", "tier_ended",
+        s.tier_ended ? s.tier_ended : "");
 }
 
 /* The first warning there is, or None. */

@@ -124,6 +124,10 @@ int stk_py_pool_init(PyObject *module);
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
 PyObject *stk_py_state_at(PyObject *self, PyObject *args);
 
+/* ---- page.c: results of commands, for notebooks ---- */
+
+PyObject *stk_py_page(PyObject *self, PyObject *args);
+
 /* ---- draw.c: samples chosen by chance ---- */
 
 PyObject *stk_py_divide(PyObject *self, PyObject *args);

@@ -19,6 +19,7 @@ from stoker._errors import (AccessError, CorruptError, Error, ExistsError, NoMem
                             UnsupportedError, UsageError)
 from stoker._stoker import Array, Column
 from stoker._marks import epoch, phase, step
+from stoker._moved import moved
 
 __version__ = _stoker.version
 
@@ -46,6 +47,7 @@ _stoker.set_hooks(error=_errors.make, array=_first_array, json=_from_json)
 from stoker._options import image  # noqa: E402
 from stoker.dataset import Dataset, View  # noqa: E402 - they need the hooks
 from stoker.loader import REPEAT, REPLACED, Batch, Loader  # noqa: E402
+from stoker._report import Report, Result, Table, read, report  # noqa: E402
 
 Rank = collections.namedtuple("Rank", "rank world local_rank local_world launcher")
 
@@ -63,5 +65,6 @@ def __getattr__(name):
 
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
            "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
-           "StaleError", "StoppedError", "SysError", "TransformError", "UnsupportedError",
-           "UsageError", "View", "epoch", "image", "phase", "rank", "step", "__version__"]
+           "Report", "Result", "StaleError", "StoppedError", "SysError", "Table", "TransformError",
+           "UnsupportedError", "UsageError", "View", "epoch", "image", "moved", "phase", "rank", "read",
+           "report", "step", "__version__"]

@@ -2,7 +2,7 @@
 the package."""
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from stoker._errors import (
     UnsupportedError as UnsupportedError,
     UsageError as UsageError,
 )
+from stoker._report import Report as Report, Result as Result, Table as Table, read as read, report as report
 from stoker.dataset import Dataset as Dataset, View as View
 from stoker.loader import (
     REPEAT as REPEAT,
@@ -80,6 +81,7 @@ class phase:
     def __call__(self, function: _F) -> _F: ...
 
 def rank() -> Rank: ...
+def moved(path: Any, places: Mapping[str, str]) -> Any: ...
 def step(number: int | None = ...) -> None: ...
 def epoch(number: int | None = ...) -> None: ...
 def image(

@@ -1,7 +1,8 @@
 """Batches as PyTorch tensors.
 
 `Loader` takes the place of a DataLoader: its threads read and decode, no worker processes are
-needed. `IterDataset` and `MapDataset` are for programs that must keep a torch DataLoader.
+needed. `IterDataset` and `MapDataset` are for programs that must keep a torch DataLoader; `ImageFolder`
+and `DataLoader` replace those of torchvision and torch, with the same arguments.
 """
 
 import collections
@@ -365,3 +366,6 @@ def _without_place(made):
     if isinstance(made, Batch):
         return dict(made)
     return tuple(made) if isinstance(made, _collate.Columns) else made
+
+
+from stoker._pictures import DataLoader, ImageFolder  # noqa: E402, F401 - they need the names above

@@ -58,6 +58,9 @@ class Loader(loader.Loader):
         block: int | str | None = ...,
         window: int | str | None = ...,
         check: bool | None = ...,
+        tier: str | None = ...,
+        tier_fill: bool | None = ...,
+        tier_limit: int | str | None = ...,
         epochs: int | None = ...,
         rank: int | None = ...,
         world: int | None = ...,
@@ -116,3 +119,31 @@ class IterDataset(torch.utils.data.IterableDataset[Any]):
     ) -> None: ...
     def set_epoch(self, epoch: int) -> None: ...
     def __iter__(self) -> Iterator[Any]: ...
+
+class ImageFolder(MapDataset):
+    root: str
+    classes: list[str]
+    class_to_idx: dict[str, int]
+    target_transform: Callable[[int], Any] | None
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        transform: Callable[[Any], Any] | None = ...,
+        target_transform: Callable[[int], Any] | None = ...,
+        *,
+        packed: Mapping[str, str] | None = ...,
+    ) -> None: ...
+    @property
+    def targets(self) -> list[int]: ...
+    @property
+    def samples(self) -> list[tuple[str, int]]: ...
+    @property
+    def imgs(self) -> list[tuple[str, int]]: ...
+
+def DataLoader(
+    dataset: torch.utils.data.Dataset[Any],
+    batch_size: int = ...,
+    shuffle: bool | None = ...,
+    sampler: Any = ...,
+    **others: Any,
+) -> Any: ...

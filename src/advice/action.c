@@ -161,6 +161,8 @@ static void put_pack(const struct rendering *s)
         stk_buf_printf(s->out, " --shard-size %llu", (unsigned long long)s->a->bytes);
     if (s->a->depth)
         fill(s, " --shuffle {depth}", stk_quote_shell);
+    if (s->a->codec)
+        stk_buf_printf(s->out, " --compress %s", s->a->codec);
     stk_buf_putc(s->out, '\n');
 }
 
@@ -401,6 +403,15 @@ static void put_copy_files(const struct rendering *s)
     put_line(s, " {to}/", stk_quote_shell);
 }
 
+/* A whole folder, if no profile says which of its files were read. */
+static void put_stage_whole(const struct rendering *s)
+{
+    stk_buf_puts(s->out, "DATA=$(");
+    put_each_node(s);
+    put_line(s, "stoker stage {path})", stk_quote_shell);
+    put_line(s, "# then read \"$DATA\" instead of {path}", stk_quote_shell);
+}
+
 static void put_stage(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
@@ -408,6 +419,10 @@ static void put_stage(const struct rendering *s)
     struct rendering near = {.a = &base, .scene = s->scene, .out = s->out};
     bool slurm = strcmp(s->scene->scheduler, "slurm") == 0, single = a->is_file && a->npaths <= 1;
     stk_buf_puts(s->out, "# in the job script, before training; once per node:\n");
+    if (!a->is_file && !s->scene->profile && !a->npatterns) {
+        put_stage_whole(s);
+        return;
+    }
     if (slurm && single) {
         fill(s, "sbcast {path} {to}/", stk_quote_shell);
         put_line(&near, "{path}", stk_quote_shell);

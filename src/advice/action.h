@@ -73,6 +73,7 @@ struct stk_action {
     uint64_t count, bytes, depth;
     const struct stk_format_use *use;        /* how files of its format are used; NULL: any file */
     const char *format;                      /* pack: format of the result */
+    const char *codec;                       /* pack: how its samples are compressed; NULL: not */
     struct {                                 /* the loader's settings */
         const char *framework;               /* "torch", "tf", "numpy", "c" */
         const char *shuffle, *last, *decode; /* last: set for data that is read in order, whole */

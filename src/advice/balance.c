@@ -425,7 +425,8 @@ void stk_rule_slow_requests(struct advisor *ad)
                          "%s of %s reads took longer than a second", stk_advice_count(ad, slow),
                          stk_advice_count(ad, reads));
     stk_advice_say(ad, f, "Together they took about %s; half of all reads took less than %s.",
-                   stk_advice_time(ad, slow_s), stk_advice_time(ad, ad->a->job.latency_p50_s));
+                   stk_advice_thread_time(ad, slow_s),
+                   stk_advice_time(ad, ad->a->job.latency_p50_s));
     stk_advice_say(ad, f, "The longest, %s, was of %s.",
                    stk_advice_time(ad, stk_ns(worst->n.c[STK_C_MAX_READ_NS])),
                    stk_advice_show(ad, worst->name));

@@ -215,10 +215,11 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
                          "%s small files in %s", n, stk_advice_show(ad, folder));
     stk_advice_say(ad, f, "%c%s files, %s on average, were opened %s times.", *n == 'a' ? 'A' : *n,
                    n + 1, stk_advice_size(ad, size), stk_advice_count(ad, (double)c[STK_C_OPENS]));
-    stk_advice_say(ad, f,
-                   "Opening, stat, listing and closing took %s, reading %s: %s per opened file.",
-                   stk_advice_time(ad, u->meta_s), stk_advice_time(ad, u->read_s),
-                   stk_advice_time(ad, stk_per(old, c[STK_C_OPENS])));
+    stk_advice_say(
+        ad, f,
+        "Opening, stat, listing and closing took %s, reading %s; that is %s per opened file.",
+        stk_advice_time(ad, u->meta_s), stk_advice_thread_time(ad, u->read_s),
+        stk_advice_time(ad, stk_per(old, c[STK_C_OPENS])));
     stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
     stk_advice_number(ad, f, "mean_file_bytes", size, "bytes");
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
@@ -267,7 +268,7 @@ void stk_rule_too_many_files(struct advisor *ad)
                        stk_advice_count(ad, (double)u->n.c[STK_C_OPENS]),
                        stk_advice_size(ad, per_file));
         stk_advice_say(ad, f, "Calls that move no data took %s, %s of the I/O time.",
-                       stk_advice_time(ad, u->meta_s),
+                       stk_advice_thread_time(ad, u->meta_s),
                        stk_advice_percent(ad, u->io_s > 0 ? u->meta_s / u->io_s : 0));
         stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
         stk_advice_number(ad, f, "mean_file_bytes", per_file, "bytes");

@@ -288,7 +288,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
                          "%s small calls through C streams", stk_advice_count(ad, t.calls));
     stk_advice_say(ad, f, "fread, fgets, fwrite and the like moved %s in %s calls of %s, in %s.",
                    stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.calls),
-                   stk_advice_size(ad, t.bytes / t.calls), stk_advice_time(ad, t.s));
+                   stk_advice_size(ad, t.bytes / t.calls), stk_advice_thread_time(ad, t.s));
     stk_advice_number(ad, f, "stdio_calls", t.calls, "count");
     stk_advice_number(ad, f, "stdio_s", t.s, "s");
     stk_advice_path(ad, f, t.first->name);
@@ -301,7 +301,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
                                            .use = t.first->use});
     stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
                     stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-                    stk_advice_time(ad, better), stk_advice_time(ad, t.s));
+                    stk_advice_time(ad, better), stk_advice_thread_time(ad, t.s));
 }
 
 /* ---- seek-heavy ---- */
@@ -323,7 +323,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_say(ad, f, "%s seeks for %s reads; calls that move no data took %s.",
                        stk_advice_count(ad, (double)c[STK_C_SEEKS]),
                        stk_advice_count(ad, (double)c[STK_C_READS]),
-                       stk_advice_time(ad, u->meta_s));
+                       stk_advice_thread_time(ad, u->meta_s));
         stk_advice_number(ad, f, "seeks", (double)c[STK_C_SEEKS], "count");
         stk_advice_number(ad, f, "reads", (double)c[STK_C_READS], "count");
         stk_advice_path(ad, f, u->name);

@@ -193,7 +193,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                    stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
     stk_advice_say(
         ad, f, "That took %s in calls, %s of the run, on %s.",
-        stk_advice_time(ad, w->read_s + w->meta_s),
+        stk_advice_thread_time(ad, w->read_s + w->meta_s),
         stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, w->read_s + w->meta_s))),
         *w->first->fs ? w->first->fs : "storage that is far away");
     if (*place)
@@ -313,7 +313,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
     stk_advice_say(ad, f, "%s: %u ranks read it, each byte by %.1f of them.",
                    stk_advice_show(ad, worst->name), worst->ranks, worst->rank_overlap);
     stk_advice_say(ad, f, "%s in reads, of which %s for bytes that another rank also read.",
-                   stk_advice_time(ad, total), stk_advice_time(ad, saved));
+                   stk_advice_thread_time(ad, total), stk_advice_time(ad, saved));
     stk_advice_number(ad, f, "ranks", worst->ranks, "count");
     stk_advice_number(ad, f, "rank_overlap", worst->rank_overlap, "ratio");
     stk_advice_number(ad, f, "read_s", total, "s");
@@ -373,9 +373,10 @@ static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, siz
     stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
                    stk_advice_show(ad, u->name), stk_advice_size(ad, whole_size(u)),
                    stk_advice_count(ad, reads), stk_advice_size(ad, u->mean_read_bytes),
-                   stk_advice_time(ad, u->read_s));
+                   stk_advice_thread_time(ad, u->read_s));
     if (more)
-        stk_advice_say(ad, f, "%zu more are like it: %s in all.", more, stk_advice_time(ad, old));
+        stk_advice_say(ad, f, "%zu more are like it: %s in all.", more,
+                       stk_advice_thread_time(ad, old));
     if (ad->node_memory)
         stk_advice_say(ad, f, "A node has %s of memory.",
                        stk_advice_size(ad, (double)ad->node_memory));
@@ -483,7 +484,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     if (n > 1)
         stk_advice_say(ad, f, "%s more files are like it.", stk_advice_count(ad, (double)(n - 1)));
     stk_advice_say(ad, f, "Reading it in this way took %s longer than once, as a whole.",
-                   stk_advice_time(ad, saved));
+                   stk_advice_thread_time(ad, saved));
     stk_advice_number(ad, f, "reread", worst->reread, "ratio");
     stk_advice_number(ad, f, "distinct_bytes", (double)worst->distinct_bytes, "bytes");
     stk_advice_number(ad, f, "again_s", saved, "s");
@@ -539,7 +540,7 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         stk_advice_gain(ad, f, gain,
                         "%s in reads become one read: little here, more when many ranks start at "
                         "once.",
-                        stk_advice_time(ad, u->read_s));
+                        stk_advice_thread_time(ad, u->read_s));
         return; /* one example is enough */
     }
 }

@@ -103,7 +103,7 @@ void stk_rule_open_per_sample(struct advisor *ad)
     stk_advice_say(ad, f, "%s took %s.",
                    stk_kind_again(worst) ? "Opening, reading and closing"
                                          : "Opening it, and reading its headers again,",
-                   stk_advice_time(ad, saved));
+                   stk_advice_thread_time(ad, saved));
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "meta_s", saved, "s");
     for (size_t i = 0; i < ad->a->nfiles; i++)
@@ -322,7 +322,7 @@ void stk_rule_metadata_load(struct advisor *ad)
         fails ? stk_advice_text(ad, ", %s calls that failed (mostly on files that do not exist)",
                                 stk_advice_count(ad, (double)c[STK_C_ERRORS]))
               : "",
-        stk_advice_time(ad, j->meta_s));
+        stk_advice_thread_time(ad, j->meta_s));
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "stats", (double)c[STK_C_STATS], "count");
     stk_advice_number(ad, f, "dir_reads", (double)c[STK_C_DIR_READS], "count");

@@ -132,9 +132,12 @@ void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *na
                        const char *unit);
 void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path);
 /* Texts for sentences, all in the arena; "" when out of memory: */
-const char *stk_advice_size(struct advisor *ad, double bytes);     /* "6.0 KiB" */
-const char *stk_advice_rate(struct advisor *ad, double Bps);       /* "9.0 MiB/s" */
-const char *stk_advice_time(struct advisor *ad, double seconds);   /* "12.3 s", "850 us" */
+const char *stk_advice_size(struct advisor *ad, double bytes);   /* "6.0 KiB" */
+const char *stk_advice_rate(struct advisor *ad, double Bps);     /* "9.0 MiB/s" */
+const char *stk_advice_time(struct advisor *ad, double seconds); /* "12.3 s", "850 us" */
+/* Seconds in calls, which add up over threads: "12.3 s summed over 9 threads". With one thread they
+ * are time of the run. */
+const char *stk_advice_thread_time(struct advisor *ad, double seconds);
 const char *stk_advice_count(struct advisor *ad, double n);        /* "1,234" */
 const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
 const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */

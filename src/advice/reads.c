@@ -212,7 +212,7 @@ static void small_reads_of(struct advisor *ad, const char *format)
     stk_advice_say(ad, f,
                    "They took %s in all, %s each; that is %s per second and request, %s of the "
                    "run.",
-                   stk_advice_time(ad, t.read_s), stk_advice_time(ad, t.read_s / t.reads),
+                   stk_advice_thread_time(ad, t.read_s), stk_advice_time(ad, t.read_s / t.reads),
                    stk_advice_size(ad, t.bytes / t.read_s),
                    stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, t.read_s))));
     stk_advice_number(ad, f, "reads", t.reads, "count");

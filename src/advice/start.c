@@ -100,7 +100,7 @@ void stk_rule_library_files(struct advisor *ad)
     stk_advice_say(ad, f, "%s of %s: %s files were opened there, in %s calls that took %s.",
                    stk_advice_time(ad, wall), stk_advice_time(ad, ad->run_s),
                    stk_advice_count(ad, worst->files), stk_advice_count(ad, worst->calls),
-                   stk_advice_time(ad, worst->s));
+                   stk_advice_thread_time(ad, worst->s));
     stk_advice_number(ad, f, "library_s", wall, "s");
     stk_advice_number(ad, f, "files", worst->files, "count");
     stk_advice_path(ad, f, worst->folder);

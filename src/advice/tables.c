@@ -87,9 +87,8 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_say(ad, f, "%s: %s in %s reads of %s.", stk_advice_show(ad, path),
                    stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.reads),
                    stk_advice_size(ad, t.bytes / t.reads));
-    stk_advice_say(ad, f,
-                   "From the first read to the last it took %s; reads took %s, threads added up.",
-                   stk_advice_time(ad, t.span_s), stk_advice_time(ad, t.read_s));
+    stk_advice_say(ad, f, "From the first read to the last it took %s; reads took %s.",
+                   stk_advice_time(ad, t.span_s), stk_advice_thread_time(ad, t.read_s));
     stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
     stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");

@@ -317,6 +317,17 @@ const char *stk_advice_time(struct advisor *ad, double seconds)
     return keep(ad, buf, strlen(buf));
 }
 
+const char *stk_advice_thread_time(struct advisor *ad, double seconds)
+{
+    double threads = 0;
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        threads += ad->p->proc[i].threads;
+    if (threads < 2)
+        return stk_advice_time(ad, seconds);
+    return stk_advice_text(ad, "%s summed over %s threads", stk_advice_time(ad, seconds),
+                           stk_advice_count(ad, threads));
+}
+
 const char *stk_advice_count(struct advisor *ad, double n)
 {
     char buf[64];

@@ -114,11 +114,12 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
     unsigned bursts = count_bursts(ad->p);
-    stk_advice_say(
-        ad, f, "%s in %s checkpoint file%s%s: %s in writes of %s.", stk_advice_size(ad, w.bytes),
-        stk_advice_count(ad, w.files), w.files == 1 ? "" : "s",
-        bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "", stk_advice_time(ad, w.s),
-        stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
+    stk_advice_say(ad, f, "%s in %s checkpoint file%s%s: %s in writes of %s.",
+                   stk_advice_size(ad, w.bytes), stk_advice_count(ad, w.files),
+                   w.files == 1 ? "" : "s",
+                   bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "",
+                   stk_advice_thread_time(ad, w.s),
+                   stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
     stk_advice_say(ad, f, "That is %s of the run, on %s.",
                    stk_advice_percent(ad, stk_advice_share(ad, wall)),
                    *w.first->fs ? w.first->fs : "storage that is far away");
@@ -195,9 +196,9 @@ void stk_rule_small_writes(struct advisor *ad)
     struct stk_finding *f =
         stk_advice_begin(ad, "small-writes", stk_advice_severity(ad, gain), "%s writes of %s",
                          stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes));
-    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of it on %s.",
+    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of them on %s.",
                    stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes),
-                   stk_advice_time(ad, s), stk_advice_show(ad, worst->name));
+                   stk_advice_thread_time(ad, s), stk_advice_show(ad, worst->name));
     stk_advice_number(ad, f, "writes", writes, "count");
     stk_advice_number(ad, f, "mean_write_bytes", bytes / writes, "bytes");
     stk_advice_number(ad, f, "write_s", s, "s");
@@ -205,7 +206,7 @@ void stk_rule_small_writes(struct advisor *ad)
     small_writes_actions(ad, f, worst);
     stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-                    stk_advice_time(ad, better), stk_advice_time(ad, s));
+                    stk_advice_time(ad, better), stk_advice_thread_time(ad, s));
 }
 
 /* ---- fsync-heavy ---- */
@@ -283,10 +284,11 @@ void stk_rule_fsync_heavy(struct advisor *ad)
                                              "%s times the program waits until data is on disk",
                                              stk_advice_count(ad, syncs));
     stk_advice_say(ad, f, "%s calls of fsync and the like; with opening and closing, %s.",
-                   stk_advice_count(ad, syncs), stk_advice_time(ad, s));
+                   stk_advice_count(ad, syncs), stk_advice_thread_time(ad, s));
     stk_advice_number(ad, f, "fsyncs", syncs, "count");
     stk_advice_number(ad, f, "meta_s", s, "s");
     stk_advice_path(ad, f, worst->name);
     const char *why = fsync_actions(ad, f, worst);
-    stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "%s: %s in calls.", why, stk_advice_time(ad, s));
+    stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "%s: %s in calls.", why,
+                    stk_advice_thread_time(ad, s));
 }

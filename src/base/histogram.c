@@ -36,6 +36,18 @@ void stk_histogram_add(struct stk_histogram *h, uint64_t value)
     h->count++;
 }
 
+void stk_histogram_merge(struct stk_histogram *into, const struct stk_histogram *from)
+{
+    if (!from->count)
+        return;
+    into->min = into->count && into->min < from->min ? into->min : from->min;
+    into->max = into->max > from->max ? into->max : from->max;
+    into->sum += from->sum;
+    into->count += from->count;
+    for (unsigned b = 0; b < STK_HISTOGRAM_BUCKETS; b++)
+        into->bucket[b] += from->bucket[b];
+}
+
 uint64_t stk_histogram_percentile(const struct stk_histogram *h, double fraction)
 {
     if (!h->count)
@@ -53,4 +65,16 @@ uint64_t stk_histogram_percentile(const struct stk_histogram *h, double fraction
 double stk_histogram_mean(const struct stk_histogram *h)
 {
     return h->count ? h->sum / (double)h->count : 0;
+}
+
+uint64_t stk_histogram_octave(const struct stk_histogram *h, unsigned power)
+{
+    uint64_t n = 0;
+    if (power > 63)
+        return 0;
+    unsigned from = power ? bucket_of((uint64_t)1 << power) : 0;
+    unsigned to = power < 63 ? bucket_of((uint64_t)2 << power) : STK_HISTOGRAM_BUCKETS;
+    for (unsigned b = from; b < to && b < STK_HISTOGRAM_BUCKETS; b++)
+        n += h->bucket[b];
+    return n;
 }

@@ -480,6 +480,7 @@ int stk_opts_read_env(struct stk_opts *o, struct stk_err *err)
 struct config_reader {
     struct stk_opts *o;
     const char *path;
+    enum stk_opt_from from;
     int64_t line;
     const struct stk_opt_section *all;
     size_t nall;
@@ -555,24 +556,25 @@ static int config_setting(struct config_reader *r, char *s, struct stk_err *err)
     stk_buf_release(&where);
     if (!place || !copy)
         return stk_err_nomem(err, strlen(text));
-    int rc = assign(o, opt, copy, STK_FROM_CONFIG, place, err);
+    int rc = assign(o, opt, copy, r->from, place, err);
     rc = rc ? stk_err_wrap(err, rc, "%s", name) : 0;
     return rc ? config_error(r, rc, err) : 0;
 }
 
-int stk_opts_read_config(struct stk_opts *o, const char *path, bool must_exist,
+int stk_opts_read_config(struct stk_opts *o, const struct stk_opt_file *file,
                          const struct stk_opt_section *all, size_t nall, struct stk_err *err)
 {
     struct stk_buf text = STK_BUF_INIT;
     struct stk_err why = {0};
-    int rc = stk_read_file(path, CONFIG_MAX, &text, &why);
-    if (rc && !must_exist && (why.sys_errno == ENOENT || why.sys_errno == ENOTDIR)) {
+    int rc = stk_read_file(file->path, CONFIG_MAX, &text, &why);
+    if (rc && !file->must_exist && (why.sys_errno == ENOENT || why.sys_errno == ENOTDIR)) {
         stk_buf_release(&text);
         return 0;
     }
     if (rc && err)
         *err = why;
-    struct config_reader r = {.o = o, .path = path, .all = all, .nall = nall};
+    struct config_reader r = {
+        .o = o, .path = file->path, .from = file->from, .all = all, .nall = nall};
     stk_buf_putc(&text, '\0');
     char *rest = rc || text.fail ? NULL : (char *)text.data;
     for (char *line; !rc && (line = strsep(&rest, "\n"));) {

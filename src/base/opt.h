@@ -4,7 +4,7 @@
  * The same table reads the command line, the environment (STOKER_PACK_JOBS, STOKER_JOBS) and the
  * config file ("[pack]\njobs = 4"), and writes the effective settings with the source of each.
  * Help, man page and completion (src/cmd) come from it, too. A source of higher rank wins, whatever
- * the order of reading: default < config < environment < command line.
+ * the order of reading: default < site < config < environment < command line.
  */
 #ifndef STK_BASE_OPT_H
 #define STK_BASE_OPT_H
@@ -90,6 +90,7 @@ void stk_opt_set_number(const struct stk_opt *opt, void *fields, uint64_t v);
 enum stk_opt_from {
     STK_FROM_NOWHERE,
     STK_FROM_DEFAULT,
+    STK_FROM_SITE,
     STK_FROM_CONFIG,
     STK_FROM_ENV,
     STK_FROM_ARGV
@@ -128,8 +129,13 @@ struct stk_opt_section {
     const char *command;
     const struct stk_opt *table;
 };
-/* A missing file is an error when must_exist. On error err->offset is the line. */
-int stk_opts_read_config(struct stk_opts *o, const char *path, bool must_exist,
+struct stk_opt_file {
+    const char *path;
+    enum stk_opt_from from; /* STK_FROM_SITE or STK_FROM_CONFIG */
+    bool must_exist;        /* a missing file is an error */
+};
+/* On error err->offset is the line. */
+int stk_opts_read_config(struct stk_opts *o, const struct stk_opt_file *file,
                          const struct stk_opt_section *all, size_t nall, struct stk_err *err);
 
 /* True if it was set by any source, i.e. is not the default. */

@@ -56,9 +56,9 @@ static void write_value(const struct stk_opts *o, const struct stk_opt *opt, str
 static void write_setting(const struct stk_opts *o, const struct stk_opt *opt, struct stk_jw *w)
 {
     static const char *const from[] = {
-        [STK_FROM_NOWHERE] = "default",   [STK_FROM_DEFAULT] = "default",
-        [STK_FROM_CONFIG] = "config",     [STK_FROM_ENV] = "environment",
-        [STK_FROM_ARGV] = "command line",
+        [STK_FROM_NOWHERE] = "default", [STK_FROM_DEFAULT] = "default",
+        [STK_FROM_SITE] = "site",       [STK_FROM_CONFIG] = "config",
+        [STK_FROM_ENV] = "environment", [STK_FROM_ARGV] = "command line",
     };
     static const char *const unit[] = {
         [STK_OPT_SIZE] = "bytes",

@@ -124,6 +124,12 @@ void stk_readers_merge(struct stk_readers *r, const struct stk_readers *other);
 /* Lets these readers, as far as the umask allows, read a file that was begun STK_PRIVATE. Skips
  * permissions that cannot be granted. */
 void stk_new_share(struct stk_new *f, const struct stk_readers *r);
+/* For a file that the user names and that tells what is in others: nobody else may read it. Without
+ * a reader joined (or NULL): by the umask. */
+int stk_new_derived(struct stk_new *f, const char *path, const struct stk_readers *r,
+                    struct stk_err *err);
+int stk_write_derived(const char *path, const void *p, size_t n, const struct stk_readers *r,
+                      struct stk_err *err);
 
 /* ---- reading, renaming, removing ------------------------------------------------------------ */
 

@@ -326,6 +326,24 @@ void stk_new_share(struct stk_new *f, const struct stk_readers *r)
     (void)fchmod(f->fd, 0600 | mode);
 }
 
+int stk_new_derived(struct stk_new *f, const char *path, const struct stk_readers *r,
+                    struct stk_err *err)
+{
+    bool narrow = r && r->any;
+    int rc = stk_new_output(f, path, narrow ? STK_PRIVATE : STK_SHARED, err);
+    if (rc == 0 && narrow)
+        stk_new_share(f, r);
+    return rc;
+}
+
+int stk_write_derived(const char *path, const void *p, size_t n, const struct stk_readers *r,
+                      struct stk_err *err)
+{
+    struct stk_new f;
+    int rc = stk_new_derived(&f, path, r, err);
+    return rc < 0 ? rc : write_all(&f, p, n, err);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static const char *kind_of(mode_t mode)

@@ -4,13 +4,14 @@
 #include "advice/judge.h"
 #include "report/grid.h"
 #include "report/report.h"
+#include "replay/replay.h"
 
 struct settings {
     struct stk_common common;
     bool list;
     const char **only;
     const char *min;
-    const char *trust;
+    const char *trust, *workload;
 };
 
 /* As stk_severity_name() has them, least first. */
@@ -44,6 +45,13 @@ static const struct stk_opt options[] = {
      .choices = severities,
      .offset = offsetof(struct settings, min),
      .help = "Show findings of at least this severity"},
+    {.name = "workload",
+     .letter = 'w',
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .path = true,
+     .offset = offsetof(struct settings, workload),
+     .help = "Write the job's I/O as a workload for `stoker bench` to FILE, instead of advice"},
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
@@ -105,6 +113,28 @@ static int show(struct stk_run *run, const struct stk_judged *j)
     return rc ? rc : adv->blind ? STK_EXIT_PARTLY : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
 }
 
+/* ---- the workload --------------------------------------------------------------------------- */
+
+static int write_workload(struct stk_run *run, const struct stk_judged *j)
+{
+    const struct settings *s = run->settings;
+    struct stk_replay_said said = {0};
+    int rc = stk_replay_write(&j->analysis, s->workload, &said, &run->err);
+    for (size_t i = 0; rc == 0 && i < said.n; i++)
+        if (!run->common->quiet)
+            stk_complain("assumed", said.line[i]);
+    if (rc == 0)
+        stk_say(run, "%s: replay it with: stoker bench %s\n", s->workload, s->workload);
+    stk_jw_put_str(&run->json, "workload", s->workload);
+    stk_jw_key(&run->json, "assumed");
+    stk_jw_open(&run->json, '[');
+    for (size_t i = 0; i < said.n; i++)
+        stk_jw_str(&run->json, said.line[i]);
+    stk_jw_close(&run->json, ']');
+    stk_replay_said_release(&said);
+    return rc;
+}
+
 static int run_advise(struct stk_run *run)
 {
     const struct settings *s = run->settings;
@@ -118,7 +148,7 @@ static int run_advise(struct stk_run *run)
         rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
         return rc;
-    rc = show(run, &j);
+    rc = s->workload ? write_workload(run, &j) : show(run, &j);
     stk_judged_release(&j);
     return rc;
 }
@@ -127,6 +157,7 @@ static const struct stk_example examples[] = {
     {"stoker advise train.profile", "what to change"},
     {"stoker advise train.profile --min medium", "what matters most"},
     {"stoker advise train.profile --only small-reads --json -", "one finding, for a program"},
+    {"stoker advise train.profile --workload job.yaml", "its I/O, for `stoker bench job.yaml`"},
     {"stoker advise --list", "every rule"},
     {NULL, NULL},
 };

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "cmd/terminal.h"
 
 #define TICK_NS    100000000l
 #define PATIENCE_S 1.5
@@ -80,8 +81,9 @@ static void *watch(void *user)
     struct watcher *w = user;
     while (wait_tick(w)) {
         int sig = asked();
-        if (!is_stuck(w, sig))
+        if (!is_stuck(w, sig) || w->run->cleans_up)
             continue;
+        stk_terminal_close();
         stk_say_stopped(w->run, sig,
                         ", while waiting for a file system or a program that does not answer");
         _exit(128 + sig);

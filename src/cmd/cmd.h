@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "base/own.h"
 #include "cmd/progress.h"
 
 enum stk_exit {
@@ -105,16 +106,20 @@ struct stk_cmd {
     const char *description;            /* paragraphs, an empty line between them */
     const struct stk_example *examples; /* .line NULL ends them */
     const struct stk_opt *options;
+    const struct stk_opt *keys; /* NULL, or the keys of the file it reads, for its manual */
     size_t settings_size;
     /* The arguments are a program and its arguments: options end at the first, and the program
      * receives the signals and decides the exit status. */
     bool runs_program;
     bool own_status; /* with runs_program: stoker still handles signals and the exit status */
+    /* Works without the user's settings if the file system that holds them does not answer. */
+    bool wary;
     int (*run)(struct stk_run *run);
     /* May be NULL. What to do about run->err if this command knows more than run.c does: NULL if it
      * does not, "" for no hint at all. */
     const char *(*hint)(const struct stk_run *run);
-    const char *stopped_hint; /* NULL, or what to do after a signal has stopped it */
+    /* NULL, or what to do after a signal has stopped it, unless run->hint says it. */
+    const char *stopped_hint;
 };
 
 const struct stk_cmd *stk_cmd_at(size_t i); /* NULL past the end */
@@ -133,7 +138,11 @@ struct stk_run {
     struct stk_progress progress;
     struct stk_jw json; /* inside the object "result": a command adds its members */
     struct stk_buf json_text;
+    /* After a signal the command removes what it made, and takes its time: attend.c does not end
+     * it; a second signal does. */
+    _Atomic bool cleans_up;
     bool out_is_data; /* standard output carries data or JSON: text goes to stderr */
+    struct stk_readers readers; /* stk_derives_from() */
     double start_s;
     int raise_signal; /* signal that ended the user's program; raised on us last */
     struct stk_err err;
@@ -161,14 +170,19 @@ void stk_hint(const char *text);
 bool stk_err_in_data(const struct stk_run *run);
 /* Prints "stopped by an interrupt", `more`, and a hint. */
 void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
+/* Whether marks become colours on that stream. */
+bool stk_in_colour(const struct stk_run *run, FILE *f);
 /* Width of the output: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
 
 /* Refuses an output file of --option that cannot be written, before any work is done. Accepts NULL
  * and "-". */
 int stk_check_output(struct stk_run *run, const char *option, const char *path);
+/* Notes who may read what is at path: nobody else may read the files that this run writes of it. */
+void stk_derives_from(struct stk_run *run, const char *path);
 /* Writes such a file whole or not at all; "-" is standard output. */
-int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err);
+int stk_put_output(const struct stk_run *run, const char *path, const struct stk_buf *b,
+                   struct stk_err *err);
 
 /* complete.c: what the last of the n words after "stoker" may become, one per line. */
 void stk_complete(const char *const *words, size_t n, struct stk_buf *out);

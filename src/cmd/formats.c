@@ -2,9 +2,10 @@
 #include "format/format.h"
 
 #include "cmd/cmd.h"
+#include "cmd/formats.h"
 #include "image/image.h"
 #include "format/jail.h"
-#include "report/formats.h"
+#include "report/html/page.h"
 
 struct settings {
     struct stk_common common;
@@ -43,21 +44,21 @@ const struct stk_cmd stk_cmd_formats = {
 
 /* ---- version ------------------------------------------------------------------------------ */
 
-static size_t list_parts(struct stk_part *part, size_t max)
+size_t stk_list_parts(struct stk_part part[STK_PARTS_MAX])
 {
     static const struct {
         const char *name;
         enum stk_filter_id id;
     } filters[] = {{"zstd", STK_FILTER_ZSTD}, {"lz4", STK_FILTER_LZ4F}, {"xz", STK_FILTER_XZ}};
     size_t n = 0;
-    for (size_t i = 0; i < sizeof filters / sizeof *filters && n < max; i++)
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         part[n++] = (struct stk_part){filters[i].name, stk_filter_missing(filters[i].id)};
 #ifdef STK_HAVE_LIBDEFLATE
     part[n++] = (struct stk_part){"libdeflate", NULL};
 #else
     part[n++] = (struct stk_part){"libdeflate", "libdeflate-dev (zlib is used instead)"};
 #endif
-    for (size_t i = 0; stk_format_at(i) && n < max; i++) {
+    for (size_t i = 0; stk_format_at(i) && n < STK_PARTS_MAX - 3; i++) {
         const struct stk_format *f = stk_format_at(i);
         if (f->package)
             part[n++] = (struct stk_part){f->name, f->missing ? f->package : NULL};
@@ -69,13 +70,14 @@ static size_t list_parts(struct stk_part *part, size_t max)
 #endif
     part[n++] = (struct stk_part){"JPEG", stk_image_missing(false)};
     part[n++] = (struct stk_part){"PNG", stk_image_missing(true)};
+    part[n++] = (struct stk_part){"page", stk_page_check(NULL) ? "nodejs and npm" : NULL};
     return n;
 }
 
 static int run_version(struct stk_run *run)
 {
-    struct stk_part part[80];
-    struct stk_build b = {part, list_parts(part, 72), stk_jail_locks()};
+    struct stk_part part[STK_PARTS_MAX];
+    struct stk_build b = {part, stk_list_parts(part), stk_jail_locks()};
     struct stk_buf text = STK_BUF_INIT;
     stk_version_text(&b, &text);
     stk_version_json(&b, &run->json);

@@ -310,7 +310,7 @@ static int write_csv(struct stk_run *run, const struct stk_slurm_jobs *jobs,
     if (!s->csv)
         return 0;
     stk_job_csv(jobs, t, &b);
-    int rc = stk_put_output(s->csv, &b, &run->err);
+    int rc = stk_put_output(run, s->csv, &b, &run->err);
     stk_buf_release(&b);
     return rc;
 }

@@ -5,14 +5,16 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 
-extern const struct stk_cmd stk_cmd_advise, stk_cmd_completion, stk_cmd_formats, stk_cmd_help,
-    stk_cmd_inspect, stk_cmd_job, stk_cmd_load, stk_cmd_pack, stk_cmd_profile, stk_cmd_report,
-    stk_cmd_scale, stk_cmd_verify, stk_cmd_version, stk_cmd_watch;
+extern const struct stk_cmd stk_cmd_advise, stk_cmd_bench, stk_cmd_completion, stk_cmd_doctor,
+    stk_cmd_formats, stk_cmd_help, stk_cmd_inspect, stk_cmd_job, stk_cmd_load, stk_cmd_pack,
+    stk_cmd_profile, stk_cmd_report, stk_cmd_scale, stk_cmd_stage, stk_cmd_tune, stk_cmd_verify,
+    stk_cmd_version, stk_cmd_watch;
 
 static const struct stk_cmd *const commands[] = {
-    &stk_cmd_inspect, &stk_cmd_pack,   &stk_cmd_verify,  &stk_cmd_load,       &stk_cmd_profile,
-    &stk_cmd_report,  &stk_cmd_advise, &stk_cmd_scale,   &stk_cmd_job,        &stk_cmd_watch,
-    &stk_cmd_formats, &stk_cmd_help,   &stk_cmd_version, &stk_cmd_completion,
+    &stk_cmd_inspect, &stk_cmd_pack,       &stk_cmd_stage,  &stk_cmd_verify,  &stk_cmd_load,
+    &stk_cmd_bench,   &stk_cmd_profile,    &stk_cmd_report, &stk_cmd_advise, &stk_cmd_tune,
+    &stk_cmd_scale,   &stk_cmd_job,        &stk_cmd_watch,  &stk_cmd_doctor, &stk_cmd_formats,
+    &stk_cmd_help,    &stk_cmd_version,    &stk_cmd_completion,
 };
 
 #define NCOMMANDS (sizeof commands / sizeof *commands)

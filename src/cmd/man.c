@@ -43,12 +43,14 @@ static void put_paragraphs(struct stk_buf *out, const char *text)
         stk_buf_puts(out, ".fi\n");
 }
 
-static void put_option(const struct stk_opt *opt, struct stk_buf *out)
+/* dashes: before its name, "--" for an option and "" for the key of a file. */
+static void put_option(const struct stk_opt *opt, const char *dashes, struct stk_buf *out)
 {
     stk_buf_puts(out, ".TP\n");
     if (opt->letter)
         stk_buf_printf(out, "\\fB\\-%c\\fR, ", opt->letter);
-    stk_buf_puts(out, "\\fB\\-\\-");
+    stk_buf_puts(out, "\\fB");
+    put_text(out, dashes);
     put_text(out, opt->name);
     stk_buf_puts(out, "\\fR");
     if (opt->arg) {
@@ -66,7 +68,7 @@ static void put_option(const struct stk_opt *opt, struct stk_buf *out)
         put_text(out, choices[i]);
     }
     stk_buf_puts(out, ".\n");
-    if (opt->def && opt->type == STK_OPT_FLAG) {
+    if (opt->def && opt->type == STK_OPT_FLAG && *dashes) {
         stk_buf_puts(out, "This is the default; \\fB\\-\\-no\\-");
         put_text(out, opt->name);
         stk_buf_puts(out, "\\fR turns it off.\n");
@@ -98,19 +100,30 @@ static const char setting_sources[] =
     "STOKER_OPTION (upper case, underscores; lists with commas; switches as yes or no), and from "
     "the config file as \"option = value\" below \"[command]\", or before the first section for "
     "every command that has the option. The command line wins over the environment, the "
-    "environment over the config file. The JSON result records where each setting came from.";
+    "environment over the config file, and that over the one of the site. The JSON result records "
+    "where each setting came from.";
 
 static const char sizes[] =
     "Sizes are written 4096, 64K, 256M, 1.5G (powers of 1024) or 10GB (powers of 1000); times 90, "
     "250ms, 1.5m, 2h. A switch --x is turned off by --no-x. Options may follow arguments; -- ends "
     "them.";
 
+static const char keys[] =
+    "The file is YAML: sections with keys and values, lists in brackets. A key is written below "
+    "its "
+    "section (\"dataset:\", then \"  files: 8\") or with it (\"dataset.files: 8\"). The section "
+    "\"small\" has values that replace others with --small. Unknown keys are errors; anchors, "
+    "aliases and tags are not supported.";
+
 static void put_tail(struct stk_buf *out)
 {
     stk_buf_puts(out, ".SH ENVIRONMENT AND CONFIG FILE\n");
     put_text(out, setting_sources);
     stk_buf_puts(out, "\n.SH FILES\n.TP\n\\fI~/.config/stoker/config\\fR\nThe config file; "
-                      "\\fBSTOKER_CONFIG\\fR names another.\n.TP\n\\fI~/.cache/stoker\\fR\n"
+                      "\\fBSTOKER_CONFIG\\fR names another.\n.TP\n"
+                      "\\fIPREFIX/lib/stoker/stoker.conf\\fR\nSettings of the site, which "
+                      "yours override; \\fBSTOKER_SITE_CONFIG\\fR names another file.\n"
+                      ".TP\n\\fI~/.cache/stoker\\fR\n"
                       "Indexes of datasets that are read\\-only.\n"
                       ".SH EXIT STATUS\n0 done; 1 done, and a problem was found; 2 wrong usage; "
                       "3 partly done; 4 failed; 128 + N stopped by signal N.\n");
@@ -133,6 +146,20 @@ static void see_also(const struct stk_cmd *but, struct stk_buf *out)
     stk_buf_putc(out, '\n');
 }
 
+static void put_table(const struct stk_opt *table, const char *dashes, struct stk_buf *out)
+{
+    for (const struct stk_opt *opt = table; opt->name; opt++) {
+        if (opt->hidden)
+            continue;
+        if (opt->group) {
+            stk_buf_puts(out, ".SS ");
+            put_text(out, opt->group);
+            stk_buf_putc(out, '\n');
+        }
+        put_option(opt, dashes, out);
+    }
+}
+
 static void command_page(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     char name[64];
@@ -146,19 +173,16 @@ static void command_page(const struct stk_cmd *cmd, struct stk_buf *out)
     stk_buf_release(&usage);
     put_paragraphs(out, cmd->description);
     stk_buf_puts(out, ".SH OPTIONS\n");
-    for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
-        if (opt->hidden)
-            continue;
-        if (opt->group) {
-            stk_buf_puts(out, ".SS ");
-            put_text(out, opt->group);
-            stk_buf_putc(out, '\n');
-        }
-        put_option(opt, out);
-    }
+    put_table(cmd->options, "--", out);
     stk_buf_puts(out, ".PP\n");
     put_text(out, sizes);
     stk_buf_putc(out, '\n');
+    if (cmd->keys) {
+        stk_buf_puts(out, ".SH FILE\n");
+        put_text(out, keys);
+        stk_buf_putc(out, '\n');
+        put_table(cmd->keys, "", out);
+    }
     put_tail(out);
     if (cmd->examples && cmd->examples->line)
         stk_buf_puts(out, ".SH EXAMPLES\n");

@@ -119,6 +119,7 @@ static const struct stk_opt options[] = {
     STK_OPEN_GROUP_OPTIONS(SRC, STK_OF_SRC),
     STK_OPEN_SPLIT_OPTIONS(SRC),
     STK_OPEN_TRUST_OPTIONS(SRC),
+    STK_OPEN_KEEP_OPTION(SRC, "Keep the index of SRC for next time"),
     STK_OPEN_JOBS_OPTION(SRC,
                          "Threads; 0: by the number of cores. Does not change what is written"),
     {.name = "memory",

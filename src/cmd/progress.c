@@ -34,6 +34,15 @@ void stk_stop_on_signals(void)
                                * name */
 }
 
+void stk_stop_on_loss(void)
+{
+    struct sigaction old, act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGPIPE, &act, NULL);
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* not with nohup */
+        sigaction(SIGHUP, &act, NULL);
+}
+
 int stk_stop_signal(void)
 {
     return stop_signal;

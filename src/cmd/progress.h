@@ -42,6 +42,9 @@ void stk_progress_release(struct stk_progress *p);
 
 /* SIGINT and SIGTERM ask to stop; a second one kills. */
 void stk_stop_on_signals(void);
+/* So do a terminal and a reader of the output that are gone: for a command that must remove what it
+ * made. */
+void stk_stop_on_loss(void);
 int stk_stop_signal(void); /* the signal received, or 0 */
 
 #endif

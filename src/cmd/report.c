@@ -10,6 +10,8 @@
 #include "cmd/cmd.h"
 #include "advice/judge.h"
 #include "report/grid.h"
+#include "report/html/page.h"
+#include "report/html/serve.h"
 
 struct settings {
     struct stk_common common;
@@ -18,6 +20,10 @@ struct settings {
     uint64_t top;
     const char **csv;
     const char *trace_out;
+    const char *output;
+    bool serve;
+    uint64_t port;
+    double idle_s;
     const char *list_read;
     const char *trust;
 };
@@ -63,6 +69,37 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, trace_out),
      .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
+    {.name = "output",
+     .letter = 'o',
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .incidental = true,
+     .offset = offsetof(struct settings, output),
+     .help = "Write a page (HTML) about all results named to FILE: one file with plots and tables, "
+             "which opens in any browser, also offline"},
+    {.name = "serve",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, serve),
+     .help = "Show that page in a browser: on 127.0.0.1 only, at an address that nobody can guess, "
+             "until Ctrl-C or --idle; a running profile or study refreshes by itself"},
+    {.name = "port",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .incidental = true,
+     .max = 65535,
+     .offset = offsetof(struct settings, port),
+     .help = "Port for --serve; 0: any that is free"},
+    {.name = "idle",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "1h",
+     .incidental = true,
+     .min = 0,
+     .max = 30 * 86400,
+     .offset = offsetof(struct settings, idle_s),
+     .help = "For --serve: end after TIME without a request"},
     {.name = "list-read",
      .type = STK_OPT_STRING,
      .arg = "DIR",
@@ -118,7 +155,7 @@ static int write_csv_folder(struct stk_run *run, const struct stk_analysis *a, c
         char name[64];
         snprintf(name, sizeof name, "%s.csv", *t);
         char *path = stk_path_join(folder, name);
-        rc = path ? stk_report_csv(a, *t, path, &run->err) : stk_err_nomem(&run->err, 0);
+        rc = path ? stk_report_csv(a, *t, path, &run->readers, &run->err) : stk_err_nomem(&run->err, 0);
         free(path);
     }
     if (!rc)
@@ -137,7 +174,7 @@ static int write_csv(struct stk_run *run, const struct stk_analysis *a, const ch
     for (const char *const *t = stk_report_csv_names(); *t; t++) {
         if (strcmp(*t, table) != 0)
             continue;
-        int rc = stk_report_csv(a, table, what + n + 1, &run->err);
+        int rc = stk_report_csv(a, table, what + n + 1, &run->readers, &run->err);
         if (!rc)
             say_wrote(run, table, what + n + 1);
         return rc;
@@ -152,7 +189,7 @@ static int write_trace(struct stk_run *run, const struct stk_profile *p, const c
 {
     uint64_t events, marks;
     char a[32], b[32], what[96];
-    int rc = stk_report_trace(p, path, &events, &marks, &run->err);
+    int rc = stk_report_trace(p, path, &run->readers, &events, &marks, &run->err);
     if (rc)
         return rc;
     snprintf(what, sizeof what, "%s operations and %s marks", stk_format_count(events, a, sizeof a),
@@ -241,10 +278,105 @@ static int compare(struct stk_run *run, const struct stk_judged *before)
     return rc;
 }
 
+/* ---- the page ------------------------------------------------------------------------------ */
+
+static int make_page(struct stk_run *run, struct stk_buf *page, bool *live, struct stk_err *err)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf data = STK_BUF_INIT;
+    int rc = stk_page_data((const char *const *)run->opts.arg, run->opts.nargs, s->trust, &data,
+                           live, err);
+    if (!rc && stk_stop_signal())
+        rc = STK_E_STOPPED;
+    rc = rc ? rc : stk_page_html(&data, page, err);
+    stk_buf_release(&data);
+    return rc;
+}
+
+static int write_page(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf page = STK_BUF_INIT;
+    char size[32], what[64];
+    int rc = stk_page_check(&run->err);
+    for (size_t i = 0; i < run->opts.nargs; i++)
+        stk_derives_from(run, run->opts.arg[i]);
+    rc = rc ? rc : stk_check_output(run, "output", s->output);
+    rc = rc ? rc : make_page(run, &page, NULL, &run->err);
+    rc = rc ? rc : stk_put_output(run, s->output, &page, &run->err);
+    if (!rc && strcmp(s->output, "-") != 0) {
+        snprintf(what, sizeof what, "a page of %s", stk_format_size(page.len, size, sizeof size));
+        say_wrote(run, what, s->output);
+    }
+    if (!rc)
+        stk_jw_put_u64(&run->json, "page_bytes", page.len);
+    stk_buf_release(&page);
+    return rc;
+}
+
+static int serve_make(void *user, struct stk_buf *page, bool *live, struct stk_err *err)
+{
+    return make_page(user, page, live, err);
+}
+
+/* The address is the result: --quiet leaves out what surrounds it. If standard output is JSON, it
+ * goes to standard error. */
+static void serve_ready(void *user, const char *url, uint16_t port)
+{
+    const struct stk_run *run = user;
+    bool json = run->common->json && strcmp(run->common->json, "-") == 0;
+    fprintf(json ? stderr : stdout, "%s\n", url);
+    stk_say(run,
+            "  from another machine, first: ssh -L %u:127.0.0.1:%u THIS-NODE\n"
+            "  Ctrl-C ends it\n",
+            port, port);
+    fflush(NULL);
+}
+
+static bool serve_stop(void *user)
+{
+    (void)user;
+    return stk_stop_signal() != 0;
+}
+
+/* The first page is made before the address is printed: what is wrong with a result is said here,
+ * not in the browser. */
+static int serve_page(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    const struct stk_serve how = {.port = (uint16_t)s->port,
+                                  .idle_s = s->idle_s,
+                                  .make = serve_make,
+                                  .ready = serve_ready,
+                                  .stop = serve_stop,
+                                  .user = run};
+    struct stk_buf first = STK_BUF_INIT;
+    int rc = stk_page_check(&run->err);
+    rc = rc ? rc : make_page(run, &first, NULL, &run->err);
+    stk_buf_release(&first);
+    return rc ? rc : stk_serve(&how, &run->err);
+}
+
+static int check_page(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    if (parts_asked(s) || s->csv || s->trace_out || s->list_read)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--output and --serve make a page about whole results: they take no "
+                           "tables");
+    int rc = s->output ? write_page(run) : 0;
+    return rc || !s->serve ? rc : serve_page(run);
+}
+
 static int run_report(struct stk_run *run)
 {
     const struct settings *s = run->settings;
     bool two = run->opts.nargs > 1;
+    if (s->output || s->serve)
+        return check_page(run);
+    if (run->opts.nargs > 2)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "more than two results: name a page for them (-o page.html)");
     if (two && (parts_asked(s) || s->csv || s->trace_out || s->list_read))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "tables and files need a single profile; two profiles can only be "
@@ -266,19 +398,24 @@ static const struct stk_example examples[] = {
     {"stoker report train.profile --json all.json --csv tables/", "everything, for programs"},
     {"stoker report train.profile --trace-out run.json", "open it in ui.perfetto.dev"},
     {"stoker report job_1234.darshan", "a Darshan log"},
+    {"stoker report train.profile study/ load.json -o page.html", "a page with plots, to share"},
+    {"stoker report train.profile --serve", "the same in a browser, through ssh"},
     {NULL, NULL},
 };
 
 const struct stk_cmd stk_cmd_report = {
     .name = "report",
     .summary = "show a profile: one screen, then details on request",
-    .args = "PROFILE [AFTER]",
+    .args = "PROFILE [AFTER...]",
     .description =
         "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
         "where the time went, the run over time, the numbers, and what to change. Prints one "
         "screen; options select tables instead. docs/profile.md defines every number.\n\n"
         "With a second profile, compares the two: times, requests, bytes, and the findings that "
         "are gone, left and new.\n\n"
+        "With -o, writes a page about any results: profiles, studies (folders and files of `stoker "
+        "scale`), and what --json of bench, stage, load, job, scale, pack, verify, inspect and "
+        "doctor wrote, in any number and mixture. The page is one file that needs no network; docs/report.md explains it.\n\n"
         "You can look at a profile while the program is still running.",
     .examples = examples,
     .options = options,

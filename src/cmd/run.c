@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "base/pool.h"
 #include "base/secret.h"
 #include "base/spawn.h"
 #include "base/style.h"
 #include "base/text.h"
 #include "host/cpus.h"
+#include "host/fs_facts.h"
 #include "cmd/cmd.h"
 #include "record/folder.h"
 #include "advice/judge.h"
@@ -40,7 +42,7 @@ static bool json_to_stdout(const struct stk_run *run)
 const char *const stk_color_choices[] = {"auto", "always", "never", NULL};
 
 /* NO_COLOR is for whoever did not say --color (no-color.org). */
-static bool in_colour(const struct stk_run *run, FILE *f)
+bool stk_in_colour(const struct stk_run *run, FILE *f)
 {
     const char *when = run->common->color, *no = getenv("NO_COLOR"), *term = getenv("TERM");
     if (when && strcmp(when, "auto") != 0)
@@ -59,7 +61,7 @@ void stk_say(const struct stk_run *run, const char *fmt, ...)
     stk_buf_vprintf(&drawn, fmt, ap);
     va_end(ap);
     FILE *f = text_stream(run);
-    stk_style_apply(stk_buf_cstr(&drawn), drawn.len, in_colour(run, f), &shown);
+    stk_style_apply(stk_buf_cstr(&drawn), drawn.len, stk_in_colour(run, f), &shown);
     fputs(stk_buf_cstr(&shown), f);
     stk_buf_release(&drawn);
     stk_buf_release(&shown);
@@ -153,11 +155,11 @@ bool stk_err_in_data(const struct stk_run *run)
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static int config_path(char *out, size_t size, bool *must_exist)
+/* The user's file; false: there is none to look for. */
+static bool user_config(char *out, size_t size, struct stk_opt_file *file)
 {
     const char *named = getenv("STOKER_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
-    *must_exist = named && *named;
     int n = 0;
     if (named)
         n = snprintf(out, size, "%s", named);
@@ -165,20 +167,63 @@ static int config_path(char *out, size_t size, bool *must_exist)
         n = snprintf(out, size, "%s/stoker/config", xdg);
     else if (home && *home)
         n = snprintf(out, size, "%s/.config/stoker/config", home);
+    *file = (struct stk_opt_file){out, STK_FROM_CONFIG, named && *named};
     return n > 0 && (size_t)n < size;
 }
 
-static int read_config(struct stk_run *run)
+#define CONFIG_S 2.0 /* for an answer of the file system that holds the settings */
+
+static bool answers(const char *path)
 {
-    char path[4096];
-    bool must_exist;
-    if (!config_path(path, sizeof path, &must_exist))
+    struct stk_fs_look look = {.limit_s = CONFIG_S, .nearest = true};
+    static struct stk_fs_facts facts;
+    return stk_fs_facts(path, &look, &facts) != ETIMEDOUT;
+}
+
+/* A command that looks for what is wrong with a node goes on. */
+static int do_without_config(struct stk_run *run)
+{
+    char why[2200], text[2300];
+    stk_err_text(&run->err, why, sizeof why);
+    snprintf(text, sizeof text, "%s of your settings are used: %s",
+             run->err.code == STK_E_SYS ? "none" : "not all", why);
+    stk_complain(run->cmd->name, text);
+    run->err = (struct stk_err){0};
+    return 0;
+}
+
+static int read_config(struct stk_run *run, const struct stk_opt_file *file)
+{
+    if (run->cmd->wary && !answers(file->path)) {
+        stk_complain(run->cmd->name,
+                     "your settings are not used: their file system does not answer");
         return 0;
+    }
     struct stk_opt_section all[64];
     size_t n = 0;
     for (const struct stk_cmd *c; n < 64 && (c = stk_cmd_at(n)); n++)
         all[n] = (struct stk_opt_section){.command = c->name, .table = c->options};
-    return stk_opts_read_config(&run->opts, path, must_exist, all, n, &run->err);
+    int rc = stk_opts_read_config(&run->opts, file, all, n, &run->err);
+    return rc && run->cmd->wary ? do_without_config(run) : rc;
+}
+
+/* Settings of the site, for all users: installed with stoker, or named by a module file. */
+static int read_site_config(struct stk_run *run)
+{
+    const char *named = getenv("STOKER_SITE_CONFIG");
+    char *installed = named ? NULL : stk_installed("stoker.conf");
+    struct stk_opt_file file = {named ? named : installed, STK_FROM_SITE, named && *named};
+    int rc = file.path && *file.path ? read_config(run, &file) : 0;
+    free(installed);
+    return rc;
+}
+
+static int read_configs(struct stk_run *run)
+{
+    char path[4096];
+    struct stk_opt_file file;
+    int rc = read_site_config(run);
+    return rc || !user_config(path, sizeof path, &file) ? rc : read_config(run, &file);
 }
 
 static int missing(struct stk_run *run, const char *what, size_t len)
@@ -239,7 +284,7 @@ static int read_options(struct stk_run *run, int argc, char *const *argv)
         return rc;
     rc = stk_opts_read_env(&run->opts, &run->err);
     if (!rc)
-        rc = read_config(run);
+        rc = read_configs(run);
     if (!rc)
         rc = check_args(run);
     if (!rc)
@@ -322,13 +367,21 @@ static int put_stdout(const struct stk_buf *b, struct stk_err *err)
     return ok ? 0 : stk_err_sys(err, "-", "write");
 }
 
-int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err)
+void stk_derives_from(struct stk_run *run, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0)
+        stk_readers_join(&run->readers, &st);
+}
+
+int stk_put_output(const struct stk_run *run, const char *path, const struct stk_buf *b,
+                   struct stk_err *err)
 {
     int rc = stk_buf_check(b, err);
     if (rc < 0)
         return rc;
     return strcmp(path, "-") == 0 ? put_stdout(b, err)
-                                  : stk_write_file_atomic(path, b->data, b->len, err);
+                                  : stk_write_derived(path, b->data, b->len, &run->readers, err);
 }
 
 static int finish_json(struct stk_run *run, int status)
@@ -346,7 +399,7 @@ static int finish_json(struct stk_run *run, int status)
     stk_jw_close(w, '}');
     stk_buf_putc(&run->json_text, '\n');
     struct stk_err err = {0};
-    if (stk_put_output(run->common->json, &run->json_text, &err) == 0)
+    if (stk_put_output(run, run->common->json, &run->json_text, &err) == 0)
         return status;
     char text[2200];
     stk_complain(run->cmd->name, stk_err_text(&err, text, sizeof text));
@@ -364,10 +417,14 @@ static void say_own_hint(struct stk_run *run)
 void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
 {
     char text[200];
-    snprintf(text, sizeof text, "stopped by %s%s", sig == SIGINT ? "an interrupt" : "SIGTERM",
+    snprintf(text, sizeof text, "stopped by %s%s",
+             sig == SIGINT    ? "an interrupt"
+             : sig == SIGHUP  ? "a hangup"
+             : sig == SIGPIPE ? "the end of the reader of its output"
+                              : "SIGTERM",
              more);
     stk_complain(run->cmd->name, text);
-    if (run->cmd->stopped_hint)
+    if (run->cmd->stopped_hint && !run->hint.len)
         stk_hint(run->cmd->stopped_hint);
 }
 
@@ -375,6 +432,7 @@ int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
                       struct stk_judged *out)
 {
     int rc = stk_folder_believe(path, stk_launch_is_ours, trust, &run->err);
+    stk_derives_from(run, path);
     rc = rc ? rc : stk_judge(path, out, &run->err);
     if (rc || !stk_stop_signal())
         return rc;

@@ -132,7 +132,7 @@ static int write_csv(struct stk_run *run, const struct stk_scaling *all)
     if (!s->csv)
         return 0;
     stk_scale_csv(all, &b);
-    int rc = stk_put_output(s->csv, &b, &run->err);
+    int rc = stk_put_output(run, s->csv, &b, &run->err);
     stk_buf_release(&b);
     return rc;
 }
@@ -147,7 +147,7 @@ static int write_study(struct stk_run *run, const struct stk_study *study)
     stk_jw_init(&w, &b, true);
     stk_study_write_json(study, &w);
     stk_buf_putc(&b, '\n');
-    int rc = stk_put_output(s->save, &b, &run->err);
+    int rc = stk_put_output(run, s->save, &b, &run->err);
     stk_buf_release(&b);
     return rc;
 }

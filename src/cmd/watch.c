@@ -1,15 +1,16 @@
-/* watch.c - `stoker watch`: shows a running Slurm job, live; watch_node.c runs on each node. */
+/* watch.c - `stoker watch`: shows a running Slurm job, live; watch_node.c runs on each node.
+ * watch_folder.c shows everything else that runs. */
 #include <math.h>
 #include <pwd.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <termios.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "sched/slurm/slurm.h"
+#include "cmd/terminal.h"
 #include "cmd/watch.h"
 #include "job/watch.h"
 #include "report/grid.h"
@@ -26,7 +27,7 @@ struct settings {
     struct stk_common common;
     double every_s, timeout_s, lifeline_s;
     uint64_t samples, owner;
-    const char *part;
+    const char *part, *trust;
     bool once, all, node_sample;
 };
 
@@ -51,13 +52,15 @@ static const struct stk_opt options[] = {
      .def = "0",
      .incidental = true,
      .offset = offsetof(struct settings, samples),
-     .help = "Exit after N samples; 0: when the job ends"},
+     .help = "Exit after N samples; 0: when the job or run ends"},
     {.name = "all",
      .type = STK_OPT_FLAG,
      .incidental = true,
      .offset = offsetof(struct settings, all),
      .help = "As root: show every process that claims to belong to the job, not only those of "
-             "the job's owner; through sudo, also jobs of other users"},
+             "the job's owner; through sudo, also try a job of another user: many a Slurm "
+             "lets only the owner look (sudo -u OWNER stoker watch)"},
+    STK_TRUST_OPTION(offsetof(struct settings, trust)),
     {.name = "owner",
      .type = STK_OPT_UNSIGNED,
      .arg = "UID",
@@ -121,7 +124,6 @@ struct view {
     } * seen; /* of each node */
     size_t nnodes, expected;
     bool terminal, quit;
-    struct termios before;
     enum stk_watch_sort sort;
     double next_line_s, drawn_s, beat_s;
     double first_until_s; /* end of the wait for all nodes */
@@ -242,7 +244,7 @@ static int find_owner(const struct view *v, uid_t *owner)
     if (caller() == 0 || (caller() == *owner && *owner != UNKNOWN_USER))
         return 0;
     return stk_err_set(&v->run->err, STK_E_USAGE, NULL, -1,
-                       "job %llu belongs to %s, not to you; --all shows it anyway",
+                       "job %llu belongs to %s, not to you; --all tries it anyway",
                        (unsigned long long)v->job.id,
                        v->job.user && *v->job.user ? v->job.user : "another user");
 }
@@ -366,7 +368,6 @@ static uint64_t rounds(const struct view *v)
 
 static struct stk_watch_screen screen_of(const struct view *v)
 {
-    struct winsize ws = {0};
     for (size_t i = 0; i < v->nnodes; i++)
         v->node[i].silent = is_silent(v, i);
     struct stk_watch_screen s = {.job = &v->job,
@@ -375,9 +376,9 @@ static struct stk_watch_screen screen_of(const struct view *v)
                                  .columns = stk_columns(v->run),
                                  .utf8 = stk_term_utf8(),
                                  .sort = v->sort};
-    if (v->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 4) {
-        s.rows = ws.ws_row - 1u;
-        s.columns = ws.ws_col > 60 ? ws.ws_col : 60;
+    if (v->terminal) {
+        s.rows = stk_terminal_rows();
+        s.columns = stk_terminal_columns() > 60 ? stk_terminal_columns() : 60;
     }
     return s;
 }
@@ -387,50 +388,23 @@ static struct stk_watch_screen screen_of(const struct view *v)
 static void open_terminal(struct view *v)
 {
     const struct settings *s = v->run->settings;
-    v->terminal = !s->once && !s->common.json && !s->common.quiet && isatty(STDIN_FILENO) &&
-                  isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &v->before) == 0;
-    if (!v->terminal)
-        return;
-    struct termios raw = v->before;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 0;
-    raw.c_cc[VTIME] = 0;
-    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* the other screen, no cursor, no wrapping */
+    v->terminal = !s->once && !s->common.json && !s->common.quiet && stk_terminal_can(true);
+    if (v->terminal)
+        stk_terminal_open(true);
 }
 
-static void close_terminal(const struct view *v)
-{
-    if (!v->terminal)
-        return;
-    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
-    fflush(stdout);
-    tcsetattr(STDIN_FILENO, TCSANOW, &v->before);
-}
-
-/* Clears each line to its end, then the rest of the screen, so that nothing flickers. */
 static void draw(struct view *v)
 {
     struct stk_watch_screen s = screen_of(v);
     struct stk_buf b = STK_BUF_INIT;
-    size_t rows = 0;
     stk_watch_text(&s, &b);
-    fputs("\033[H", stdout);
-    for (const char *p = stk_buf_cstr(&b); *p && (!s.rows || rows < s.rows); rows++) {
-        size_t n = strcspn(p, "\n");
-        fwrite(p, 1, n, stdout);
-        fputs("\033[K\n", stdout);
-        p += n + (p[n] == '\n');
-    }
-    fputs("\033[Jq: quit  c: by CPU  m: by memory", stdout);
-    fflush(stdout);
+    stk_terminal_draw(&b, "q: quit  c: by CPU  m: by memory", false);
     stk_buf_release(&b);
 }
 
 static void read_keys(struct view *v)
 {
-    char c;
-    while (v->terminal && read(STDIN_FILENO, &c, 1) == 1) {
+    for (int c; v->terminal && (c = stk_terminal_key(0, -1)) != STK_KEY_NONE;) {
         v->quit |= c == 'q' || c == 'Q';
         v->sort = c == 'm' ? STK_WATCH_BY_MEMORY : c == 'c' ? STK_WATCH_BY_CPU : v->sort;
     }
@@ -547,20 +521,35 @@ static int follow(struct view *v)
     return v->quit ? 0 : STK_E_STOPPED;
 }
 
+/* Slurm says "permission denied" to all but the owner, mostly also to root. */
+static const char *whose_it_is(const struct view *v, char *text, size_t size)
+{
+    const char *user = v->job.user && *v->job.user ? v->job.user : "another user";
+    text[0] = '\0';
+    if (user_id(v->job.user) != geteuid())
+        snprintf(
+            text, size,
+            "; the job belongs to %.60s, and Slurm lets only its owner start a step in it: run "
+            "this as %.60s (sudo -u)",
+            user, user);
+    return text;
+}
+
 /* The helpers end with the job: the last thing to report is how it ended. */
 static int after(struct view *v, int rc, const char *id)
 {
     const struct settings *s = v->run->settings;
     struct stk_slurm_jobs now = {0};
     uint64_t number = v->job.id;
-    char words[sizeof v->run->err.what];
+    char words[sizeof v->run->err.what], owner[256];
     if (rc != STK_E_STOPPED || stk_stop_signal())
         return rc;
     snprintf(words, sizeof words, "%s", v->run->err.what);
     v->run->err = (struct stk_err){0};
     if (v->nnodes == 0)
-        return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1, "srun on the job's nodes: %s",
-                           words);
+        return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1,
+                           "srun on the job's nodes: %s%s", words,
+                           whose_it_is(v, owner, sizeof owner));
     if (s->once)
         return 0;
     /* srun's step goes first: Slurm may still call the job running. */
@@ -589,7 +578,7 @@ static int watch_job(struct stk_run *run, const char *id)
     if (!rc) {
         open_terminal(&v);
         rc = follow(&v);
-        close_terminal(&v);
+        stk_terminal_close();
         rc = after(&v, rc, id);
     }
     if (!rc) {
@@ -623,17 +612,33 @@ static int sample_here(struct stk_run *run, const char *id)
     return stk_watch_here(run, &target, &how);
 }
 
+static int watch_folder(struct stk_run *run, const char *path)
+{
+    const struct settings *s = run->settings;
+    const struct stk_watch_folder how = {
+        .every_s = s->every_s, .samples = s->samples, .once = s->once, .trust = s->trust};
+    return stk_watch_folder(run, path, &how);
+}
+
+/* A job's number; a folder of that name is "./12". */
 static int run_watch(struct stk_run *run)
 {
     const struct settings *s = run->settings;
     const char *id = run->opts.arg[0];
-    if (!stk_slurm_id_ok(id))
-        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)", id);
-    return s->node_sample ? sample_here(run, id) : watch_job(run, id);
+    struct stat st;
+    if (stk_slurm_id_ok(id))
+        return s->node_sample ? sample_here(run, id) : watch_job(run, id);
+    if (strchr(id, '/') || stat(id, &st) == 0)
+        return watch_folder(run, id);
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                       "\"%.80s\" is not a job id (12, or 12_3 for a task of an array), and no "
+                       "folder has that name",
+                       id);
 }
 
 static const struct stk_example examples[] = {
+    {"stoker watch stoker-profile-train", "live: what a profiled program reads, rank by rank"},
+    {"stoker watch /scratch/b", "live: the benchmark that runs on this data"},
     {"stoker watch 123456", "live: CPU, threads, memory and GPU of each process; q quits"},
     {"stoker watch --once 123456", "one screen, for a script or a mail"},
     {NULL, NULL},
@@ -641,15 +646,20 @@ static const struct stk_example examples[] = {
 
 const struct stk_cmd stk_cmd_watch = {
     .name = "watch",
-    .summary = "show a running Slurm job, live: CPU, memory and GPU of processes",
-    .args = "JOBID",
+    .summary = "show what runs, live: profile, benchmark, staging, study or job",
+    .args = "DIR|JOBID",
     .description =
-        "Shows what a running job does on its nodes: busy CPUs, threads, memory and GPUs, per node "
+        "Shows what runs in a folder of stoker: rates, queue, utilisation, the slowest rank, "
+        "progress and the time left. DIR is the folder of a profile or a study, a tier or the "
+        "--status folder of `stoker stage`, or the data of `stoker bench`. It only reads files, so "
+        "it works from another shell, and from another node that sees the folder. It ends with the "
+        "run, with status 1 if that died.\n\n"
+        "For a job, shows what it does on its nodes: busy CPUs, threads, memory and GPUs, per node "
         "and per process, once per second. The numbers come from /proc and NVML on the nodes, "
         "through a step of the job (srun --overlap), which shares the job's CPUs and needs no ssh; "
         "stoker must be installed at the same path on the nodes.\n\n"
-        "On a terminal it fills the screen until you press q; c and m sort by CPU and memory. "
-        "Elsewhere it prints a line every --progress-every. It ends with the job.",
+        "On a terminal it fills the screen until you press q; c and m sort a job by CPU and "
+        "memory. Elsewhere it prints a line every --progress-every. It ends with the job.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

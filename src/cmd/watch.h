@@ -21,4 +21,13 @@ int stk_watch_here(struct stk_run *run, const struct stk_watch_target *target,
                    const struct stk_watch_sampling *how);
 void stk_nap(double seconds);
 
+/* Shows what runs in a folder (report/live/live.h), until it ends. */
+struct stk_watch_folder {
+    double every_s;
+    uint64_t samples; /* 0: no limit */
+    bool once;
+    const char *trust;
+};
+int stk_watch_folder(struct stk_run *run, const char *path, const struct stk_watch_folder *how);
+
 #endif

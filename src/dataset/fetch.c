@@ -330,6 +330,13 @@ void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t
     }
 }
 
+void stk_fetch_sum_again(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end)
+{
+    *s = (struct stk_sums){.place = first};
+    for (size_t i = first; i < end; i++)
+        stk_fetch_at(f, i)->summed = false;
+}
+
 /* ---- from stored bytes to data ---- */
 
 /* The sum of the record's bytes alone. */

@@ -65,6 +65,8 @@ size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint6
  * summed when they are compared. */
 void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end,
                    const uint8_t *p, uint64_t from, uint64_t to);
+/* Forgets them: other bytes come. */
+void stk_fetch_sum_again(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end);
 void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
 
 static inline size_t stk_fetch_count(const struct stk_fetch *f)

@@ -9,40 +9,81 @@
  */
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pool.h"
 #include "dataset/dataset.h"
+
+#include <stdlib.h>
 
 #define SIZES_MAX                                                                                  \
     4096u             /* up to this many files all sizes count; beyond, only those of sampled      \
                        * files */
 #define SAMPLED 16u   /* files whose bytes are read */
-#define BLOCK   4096u /* bytes at the beginning, in the middle and at the end */
+#define BLOCKS  3u    /* read of such a file: at its beginning, in its middle, at its end */
+#define BLOCK   4096u /* bytes */
 
 static void add_u64(struct stk_hash *h, uint64_t v)
 {
     stk_hash_update(h, &v, sizeof v);
 }
 
-static void add_block(struct stk_hash *h, int fd, uint64_t off, uint64_t n)
+/* Some bytes of a file. */
+struct excerpt {
+    bool readable;
+    size_t got[BLOCKS];
+    uint8_t p[BLOCKS][BLOCK];
+};
+
+static void read_excerpt(struct excerpt *x, const struct stk_files *files, uint64_t number)
 {
-    uint8_t p[BLOCK];
-    size_t got = 0;
-    if (stk_pread_full(fd, p, (size_t)n, off, &got, NULL, NULL) < 0)
-        got = 0;
-    add_u64(h, got);
-    stk_hash_update(h, p, got);
+    struct stk_file f;
+    x->readable = stk_file_open(files, number, STK_FILE_PLAIN, &f, NULL) == 0;
+    if (!x->readable)
+        return;
+    uint64_t n = f.size < BLOCK ? f.size : BLOCK, last = f.size - n;
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (stk_pread_full(f.fd, x->p[i], (size_t)n, (uint64_t[]){0, last / 2, last}[i], &x->got[i],
+                           NULL, NULL) < 0)
+            x->got[i] = 0;
+    stk_file_close(&f);
 }
 
 /* An unreadable file adds nothing: a damaged dataset has an identity, too. */
-static void add_bytes(struct stk_hash *h, const struct stk_files *files, uint64_t number)
+static void add_excerpt(struct stk_hash *h, const struct excerpt *x)
 {
-    struct stk_file f;
-    if (stk_file_open(files, number, STK_FILE_PLAIN, &f, NULL) < 0)
-        return;
-    uint64_t n = f.size < BLOCK ? f.size : BLOCK;
-    add_block(h, f.fd, 0, n);
-    add_block(h, f.fd, (f.size - n) / 2, n);
-    add_block(h, f.fd, f.size - n, n);
-    stk_file_close(&f);
+    for (unsigned i = 0; x->readable && i < BLOCKS; i++) {
+        add_u64(h, x->got[i]);
+        stk_hash_update(h, x->p[i], x->got[i]);
+    }
+}
+
+struct sampling {
+    const struct stk_files *files;
+    uint64_t n; /* files sampled */
+    struct excerpt *x;
+};
+
+static int sample(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    const struct sampling *s = user;
+    (void)thread, (void)err;
+    read_excerpt(&s->x[item], s->files, s->files->count * item / s->n);
+    return 0;
+}
+
+/* All at once if each read takes a round trip. */
+static void add_bytes(struct stk_hash *h, const struct stk_files *files, uint64_t n)
+{
+    struct sampling s = {.files = files, .n = n};
+    struct excerpt one;
+    s.x = stk_files_are_local(files) ? NULL : calloc(n ? n : 1, sizeof *s.x);
+    if (s.x)
+        (void)stk_pool_run((unsigned)n, n, sample, &s, NULL);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!s.x)
+            read_excerpt(&one, files, files->count * i / n);
+        add_excerpt(h, s.x ? &s.x[i] : &one);
+    }
+    free(s.x);
 }
 
 /* Without times, which copying changes. */
@@ -61,8 +102,7 @@ static uint64_t of_files(const struct stk_dataset *ds)
         (void)files->entry(files->list, n * i / sizes, &e, NULL);
         add_u64(&h, e.size);
     }
-    for (uint64_t i = 0; i < sampled; i++)
-        add_bytes(&h, files, n * i / sampled);
+    add_bytes(&h, files, sampled);
     return stk_hash_final(&h);
 }
 

@@ -74,12 +74,16 @@
     STK_OPEN_OPTION(at, "index", index, STRING, .arg = "FILE", .path = true,                       \
                     .help = "Keep the index here instead of next to the data or in the cache")
 
+/* Whether it is kept: does not affect the result. */
+#define STK_OPEN_KEEP_OPTION(at, text)                                                             \
+    STK_OPEN_OPTION(at, "write-index", no_index_write, FLAG, .def = "yes", .opposite = true,       \
+                    .incidental = true, .help = text)
+
 /* How the index is built. */
 #define STK_OPEN_BUILD_OPTIONS(at)                                                                 \
     STK_OPEN_OPTION(at, "rebuild-index", rebuild_index, FLAG, .keyword = "rebuild",                \
                     .help = "Read the files again even if there is an index"),                     \
-        STK_OPEN_OPTION(at, "write-index", no_index_write, FLAG, .def = "yes", .opposite = true,   \
-                        .help = "Keep the index for next time"),                                   \
+        STK_OPEN_KEEP_OPTION(at, "Keep the index for next time"),                                  \
         STK_OPEN_JOBS_OPTION(at, "Threads that build the index; 0: one per core")
 
 /* How much of the machine to use: does not affect the result. */

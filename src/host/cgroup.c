@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/mounts.h"
 #include "host/root.h"
 
 #define PATH_ROOM 4096
@@ -49,53 +50,6 @@ static void read_paths(pid_t pid, const char *controller, char *v1, char *v2)
         fclose(f);
 }
 
-/* A line of mountinfo: "31 24 0:27 ROOT POINT OPTIONS [TAGS…] - TYPE SOURCE OPTIONS". */
-struct mount {
-    char *root, *point, *type, *options;
-};
-
-static char *next_word(char **at)
-{
-    char *word = *at;
-    size_t n = strcspn(word, " ");
-    *at = word + n + (word[n] == ' ');
-    word[n] = '\0';
-    return word;
-}
-
-/* "\040" is a blank. */
-static char *unescape(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; to++) {
-        bool octal = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
-        *to = *from;
-        if (octal)
-            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
-        from += octal ? 4 : 1;
-    }
-    *to = '\0';
-    return text;
-}
-
-static bool parse_mount(char *line, struct mount *m)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *dash = strstr(line, " - ");
-    if (!dash)
-        return false;
-    *dash = '\0';
-    dash += 3;
-    for (int i = 0; i < 3; i++)
-        (void)next_word(&line);
-    m->root = unescape(next_word(&line));
-    m->point = unescape(next_word(&line));
-    m->type = next_word(&dash);
-    (void)next_word(&dash);
-    m->options = next_word(&dash);
-    return m->root[0] == '/' && m->point[0] == '/' && m->point[1];
-}
-
 static bool climbs(const char *path)
 {
     for (const char *p = path; (p = strstr(p, "/..")); p += 3)
@@ -114,7 +68,7 @@ static const char *path_below(const char *path, const char *mount_root)
     return strcmp(path + n, "/") == 0 ? "" : path + n;
 }
 
-static bool take_mount(const struct mount *m, const char *below, struct stk_cgroup *g)
+static bool take_mount(const struct stk_mount_line *m, const char *below, struct stk_cgroup *g)
 {
     int n = snprintf(g->dir, sizeof g->dir, "%s%s", m->point, below);
     g->top = strlen(m->point);
@@ -132,8 +86,8 @@ static bool find_mount(const char *type, const char *controller, const char *pat
     size_t room = 0;
     bool found = false, holds = false;
     while (f && !holds && getline(&line, &room, f) > 0) {
-        struct mount m;
-        if (!parse_mount(line, &m) || strcmp(m.type, type) != 0 ||
+        struct stk_mount_line m;
+        if (!stk_mount_parse(line, &m) || !m.point[1] || strcmp(m.type, type) != 0 ||
             (controller && !has_word(m.options, controller)))
             continue;
         const char *below = path_below(path, m.root);

@@ -34,8 +34,9 @@ struct stk_peek {
     int proc_fd;
     int ours; /* our end of a socket; -1: no child */
     struct stk_child child;
-    unsigned stuck; /* children that have not ended */
-    double left_s;  /* of the round */
+    pid_t stuck[CHILDREN_MAX]; /* children that have not ended */
+    unsigned nstuck;
+    double left_s; /* of the round */
 };
 
 /* ---- the child ---------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ static void hang_up(struct stk_peek *k)
 static bool start_child(struct stk_peek *k)
 {
     int fd[2];
-    if (k->stuck >= CHILDREN_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
+    if (k->nstuck >= CHILDREN_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
         return false;
     k->ours = fd[0];
     k->child = (struct stk_child){.inside = answer_all,
@@ -103,8 +104,16 @@ static void end_child(struct stk_peek *k)
         return;
     stk_child_kill(&k->child, SIGKILL);
     if (stk_child_wait_for(&k->child, END_S) == ETIMEDOUT)
-        k->stuck++;
+        k->stuck[k->nstuck++] = k->child.pid;
     k->child.pid = 0;
+}
+
+bool stk_peek_is_child(const struct stk_peek *k, pid_t pid)
+{
+    bool found = k && pid && k->child.pid == pid;
+    for (unsigned i = 0; k && i < k->nstuck; i++)
+        found = found || k->stuck[i] == pid;
+    return found;
 }
 
 /* Receives n bytes before `until`; false: too late, or the child has ended. */

@@ -7,6 +7,7 @@
 #ifndef STK_HOST_PEEK_H
 #define STK_HOST_PEEK_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -22,6 +23,8 @@ enum stk_peeked {
 /* proc_fd: of /proc, borrowed. Caller closes. */
 int stk_peek_open(int proc_fd, struct stk_peek **out, struct stk_err *err);
 void stk_peek_close(struct stk_peek *k); /* NULL is fine */
+/* Whether pid is a child that reads for us, or one that was killed and has not ended. */
+bool stk_peek_is_child(const struct stk_peek *k, pid_t pid); /* NULL has none */
 /* Begins a round: all reads of a round together wait a limited time for processes that hang. */
 void stk_peek_round(struct stk_peek *k);
 /* Reads /proc/PID/file into to, without earlier content. state: of the process, as in ps. One that

@@ -91,13 +91,6 @@ void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS])
 
 /* ---- identity ----------------------------------------------------------------------------- */
 
-size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
-{
-    char list[COMMAND_MAX];
-    size_t n = stk_proc_read(proc_fd, pid, "cmdline", list, sizeof list);
-    return stk_proc_command_of(list, n, buf, size);
-}
-
 size_t stk_proc_command_of(const char *list, size_t n, char *buf, size_t size)
 {
     struct stk_buf text = STK_BUF_INIT;

@@ -5,6 +5,7 @@
 #include "io/priv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Engines that can read directly are tried in this order. */
@@ -106,5 +107,18 @@ int stk_io_take_engine(struct stk_io *io, enum stk_io_kind kind, struct stk_err 
         rc = take_named(io, wanted, &why);
     if (rc < 0 && err)
         *err = why;
+    return rc;
+}
+
+int stk_io_try_uring(struct stk_err *err)
+{
+    struct stk_io *io = calloc(1, sizeof *io);
+    if (!io)
+        return stk_err_nomem(err, sizeof *io);
+    io->depth = 1;
+    int rc = stk_io_uring_ops.open(io, err);
+    if (!rc)
+        stk_io_uring_ops.close(io);
+    free(io);
     return rc;
 }

@@ -64,22 +64,45 @@ static int entry_of(const struct stk_files *files, uint64_t number, struct stk_f
     return 0;
 }
 
-static bool find_copy(const struct stk_files *files, uint64_t number, char path[PATH_MAX])
+/* ---- copies ---- */
+
+uint64_t stk_files_route(const struct stk_files *files, uint64_t number, uint64_t off, uint64_t len)
 {
-    return files->overlay && files->overlay->find(files->overlay, number, path, PATH_MAX);
+    const struct stk_files_overlay *o = files->overlay;
+    return o && number < files->count ? number + o->route(o, number, off, len) * files->count
+                                      : number;
+}
+
+uint64_t stk_files_route_whole(const struct stk_files *files, uint64_t number)
+{
+    struct stk_files_entry e;
+    if (!files->overlay || number >= files->count ||
+        files->entry(files->list, number, &e, NULL) < 0 || e.size == STK_SIZE_ANY)
+        return number;
+    return stk_files_route(files, number, 0, e.size);
+}
+
+/* The level of a number that is one of a copy, and the file's own number. */
+static unsigned split(const struct stk_files *files, uint64_t *number)
+{
+    unsigned level = stk_files_level(files, *number);
+    if (!files->overlay || level > files->overlay->levels)
+        return 0;
+    *number -= level * files->count;
+    return level;
 }
 
 char *stk_files_path(const struct stk_files *files, uint64_t number)
 {
     struct stk_files_entry e;
     char name[PATH_MAX];
-    if (entry_of(files, number, &e, name, NULL) < 0)
-        return NULL;
-    char copy[PATH_MAX];
-    return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
+    unsigned level = split(files, &number);
+    if (level)
+        return files->overlay->path(files->overlay, number, level);
+    return entry_of(files, number, &e, name, NULL) < 0 ? NULL : stk_path_join(files->root, name);
 }
 
-/* A symbolic link, or an overlay, may lead outside the root. */
+/* A symbolic link may lead outside the root. */
 bool stk_files_are_local(const struct stk_files *files)
 {
     uint64_t n = files->count < LOOKED_AT ? files->count : LOOKED_AT;
@@ -110,7 +133,9 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 
 /* ---- detecting changes ---- */
 
-#define LOOK (STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO)
+#define LOOK                                                                                       \
+    (STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_UID | STATX_INO |    \
+     STATX_NLINK)
 
 /* Status of an open file. */
 static int look_at(int fd, unsigned more, struct statx *sx, struct stk_err *err)
@@ -139,6 +164,11 @@ static int check_regular(const struct statx *sx, bool recorded, struct stk_err *
         return 0;
     return stk_err_set(err, recorded ? STK_E_STALE : STK_E_UNSUPPORTED, NULL, -1,
                        "not a regular file");
+}
+
+static int64_t ctime_of(const struct statx *sx)
+{
+    return (int64_t)sx->stx_ctime.tv_sec * 1000000000 + sx->stx_ctime.tv_nsec;
 }
 
 static struct stk_file_stamp stamp_of(const struct statx *sx)
@@ -215,24 +245,8 @@ static int open_checked_at(const struct door *d, const struct stk_files_entry *e
     return rc < 0 ? rc : fd;
 }
 
-/* Opens the copy, if there is a complete one; else negative. */
-static int open_copy(const struct stk_files *files, uint64_t number,
-                     const struct stk_files_entry *e, int *flags, struct statx *sx)
-{
-    struct stk_files_entry copy = {.size = e->size};
-    char path[PATH_MAX];
-    int as_asked = *flags;
-    if (!find_copy(files, number, path))
-        return -1;
-    struct door d = {.rootfd = AT_FDCWD, .outside = true, .name = path};
-    int fd = open_checked_at(&d, &copy, flags, sx, NULL);
-    if (fd < 0)
-        *flags = as_asked;
-    return fd;
-}
-
-static int open_checked(const struct stk_files *files, uint64_t number, int *flags,
-                        struct statx *sx, struct stk_err *err)
+static int open_source(const struct stk_files *files, uint64_t number, int *flags, struct statx *sx,
+                       struct stk_err *err)
 {
     struct stk_files_entry e;
     char name[PATH_MAX];
@@ -240,16 +254,39 @@ static int open_checked(const struct stk_files *files, uint64_t number, int *fla
     if (rc < 0)
         return rc;
     e.size = files->any_size ? STK_SIZE_ANY : e.size;
-    int fd = open_copy(files, number, &e, flags, sx);
     struct door source = {files->rootfd, files->outside, name};
-    if (fd < 0)
-        fd = open_checked_at(&source, &e, flags, sx, err);
+    int fd = open_checked_at(&source, &e, flags, sx, err);
     if (fd < 0 && err) {
         char *path = stk_path_join(files->root, name);
         set_path(err, path);
         free(path);
     }
     return fd;
+}
+
+/* The overlay knows whether the copy is good; its size must fit in any case. */
+static int open_copy(const struct stk_files *files, uint64_t number, unsigned level, int *flags,
+                     struct statx *sx, bool *growing, struct stk_err *err)
+{
+    const struct stk_files_overlay *o = files->overlay;
+    unsigned more = 0;
+    int fd = o->open(o, number, level, *flags);
+    if (fd < 0 && *flags) {
+        *flags = 0;
+        fd = o->open(o, number, level, 0);
+    }
+#ifdef STATX_DIOALIGN
+    more = *flags ? STATX_DIOALIGN : 0;
+#endif
+    struct stk_files_entry e = {.size = STK_SIZE_ANY};
+    (void)files->entry(files->list, number, &e, NULL);
+    e.mtime_ns = 0; /* a copy may have its own */
+    if (fd >= 0 && look_at(fd, more, sx, err) == 0 && check_unchanged(&e, sx, NULL) == 0 &&
+        o->fits(o, number, level, sx, growing))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return stk_err_set(err, STK_E_STALE, NULL, -1, "the copy is gone or was changed");
 }
 
 int stk_file_open_at(int rootfd, bool outside, const char *name, const char *path, uint64_t *size,
@@ -263,6 +300,41 @@ int stk_file_open_at(int rootfd, bool outside, const char *name, const char *pat
         set_path(err, path);
     *size = fd < 0 ? 0 : sx.stx_size;
     return fd;
+}
+
+/* Status comes last, so that it covers changes made while the file was read. */
+static int read_and_check(int fd, const struct stk_files_entry *e, void *p, size_t size,
+                          struct stk_err *err)
+{
+    struct statx sx;
+    size_t got = 0;
+    int rc = size ? stk_pread_full(fd, p, size, 0, &got, NULL, err) : 0;
+    rc = rc ? rc : look_at(fd, 0, &sx, err);
+    rc = rc ? rc : check_unchanged(e, &sx, err);
+    return rc == 0 && got != size ? stk_err_set(err, STK_E_STALE, NULL, -1, CHANGED) : rc;
+}
+
+int stk_file_read_whole(const struct stk_files *files, uint64_t number, void *p, size_t size,
+                        struct stk_err *err)
+{
+    struct stk_files_entry e;
+    char name[PATH_MAX];
+    int flags = 0, rc = entry_of(files, number, &e, name, err);
+    if (rc < 0)
+        return rc;
+    struct door d = {files->rootfd, files->outside, name};
+    int fd = open_at(&d, &flags);
+    if (fd < 0 && errno == EXDEV)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, OUTSIDE);
+    else if (fd < 0)
+        rc = stk_err_sys(err, NULL, "open");
+    else
+        rc = read_and_check(fd, &e, p, size, err);
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0 && err)
+        stk_files_blame(files, number, err);
+    return rc;
 }
 
 /* ---- direct reads ---- */
@@ -313,11 +385,14 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     struct statx sx;
     int flags = mode == STK_FILE_DIRECT ? O_DIRECT : 0;
     *f = (struct stk_file){.number = (uint32_t)number, .plain_fd = -1};
-    f->fd = open_checked(files, number, &flags, &sx, err);
+    unsigned level = split(files, &number);
+    f->fd = level ? open_copy(files, number, level, &flags, &sx, &f->growing, err)
+                  : open_source(files, number, &flags, &sx, err);
     if (f->fd < 0)
         return f->fd;
     f->size = sx.stx_size;
     f->stamp = stamp_of(&sx);
+    f->stamp.ctime_ns = level && !f->growing ? ctime_of(&sx) : 0;
     f->owner = sx.stx_uid;
     f->mode = sx.stx_mode;
     if (mode == STK_FILE_PLAIN)
@@ -338,13 +413,11 @@ bool stk_file_seeable(const struct stk_file *f)
     return me == 0 || me == f->owner;
 }
 
-/* Status of the file that the name leads to now; for a copy, of the copy. */
+/* Status of the file that the name leads to now. */
 static bool look_now(const struct stk_files *files, uint64_t number, struct statx *sx)
 {
     struct stk_files_entry e;
-    char name[PATH_MAX], copy[PATH_MAX];
-    if (find_copy(files, number, copy))
-        return statx(AT_FDCWD, copy, 0, LOOK, sx) == 0;
+    char name[PATH_MAX];
     return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx);
 }
 
@@ -363,8 +436,9 @@ bool stk_files_are_ours(const struct stk_files *files)
 {
     bool ours = true;
     for (uint64_t i = 0; ours && i < files->count; i++) {
-        struct statx sx;
-        ours = look_now(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode);
+        struct statx sx; /* a copy is in a folder of ours */
+        ours = stk_files_route_whole(files, i) != i ||
+               (look_now(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode));
     }
     return ours;
 }
@@ -380,7 +454,9 @@ bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
     struct stk_file_stamp now = stamp_of(&sx);
     if (fd < 0 && (now.device != was->device || now.inode != was->inode))
         return false;
-    return now.size != was->size || now.mtime_ns != was->mtime_ns;
+    /* Removing a name sets the ctime and leaves the bytes. */
+    bool touched = was->ctime_ns && sx.stx_nlink && ctime_of(&sx) != was->ctime_ns;
+    return now.size != was->size || now.mtime_ns != was->mtime_ns || touched;
 }
 
 void stk_file_close(struct stk_file *f)

@@ -2,9 +2,8 @@
  * files.h - the files of a dataset, or of any list, and the only way to open them.
  *
  * All code names a file by its number. struct stk_files has its name and recorded size and time,
- * opens it, and checks that it still matches the record. It also decides where to read a file from:
- * an overlay (such as copies on a faster disk) can stand in for the source, transparently to
- * readers.
+ * opens it, and checks that it still matches the record. An overlay (such as copies on a faster
+ * disk) can stand in for ranges of the source: its copies are additional file numbers.
  *
  * struct stk_handles keeps some of them open: a bounded number, closed by age, pinned while in use.
  * Several can share one struct stk_files; only its overlay changes after opening, and must be set
@@ -22,6 +21,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct statx;
+
 /* Suits direct reads on every file system. */
 #define STK_FILE_ALIGN 4096u
 
@@ -35,12 +36,32 @@ struct stk_files_entry {
     int64_t mtime_ns; /* 0: not recorded */
 };
 
-/* Copies in front of the source. A copy is valid if it has the recorded size (its time may differ);
- * for a missing or incomplete copy the source is read. */
+/* Copies in front of the source, in one or more levels: copy `level` (from 1) of file n has the
+ * number n + level * count. A range is read from one place, and from the source if no copy has all
+ * of it, or the copy fails. All from any thread. */
 struct stk_files_overlay {
-    /* Writes the path of the file's copy. False: there is none. From any thread. */
-    bool (*find)(const struct stk_files_overlay *o, uint64_t number, char *path, size_t room);
+    unsigned levels; /* at most STK_FILES_LEVELS */
+    bool whole;      /* a level has all files, so that the source is not needed */
+    /* The level that has the range, or 0. Cheap. */
+    unsigned (*route)(const struct stk_files_overlay *o, uint64_t number, uint64_t off,
+                      uint64_t len);
+    /* Opens a copy with these additional flags. Negative: it is gone. */
+    int (*open)(const struct stk_files_overlay *o, uint64_t number, unsigned level, int flags);
+    /* True if an opened copy is as it was left. *growing: it is not complete, so its times
+     * change. */
+    bool (*fits)(const struct stk_files_overlay *o, uint64_t number, unsigned level,
+                 const struct statx *sx, bool *growing);
+    /* Its path, malloc'ed. */
+    char *(*path)(const struct stk_files_overlay *o, uint64_t number, unsigned level);
+    /* The copy could not be opened or read: it is not used any more. */
+    void (*refuse)(const struct stk_files_overlay *o, uint64_t number, unsigned level);
+    /* NULL, or: reads a range that no copy has, and keeps it for the next time. Negative: it did
+     * not, so the source is read as usual. */
+    int (*fetch)(const struct stk_files_overlay *o, uint64_t number, uint64_t off, size_t len,
+                 void *p);
+    _Atomic bool full; /* fetch() keeps nothing more: not called from now on */
 };
+#define STK_FILES_LEVELS 3u
 
 struct stk_files {
     int rootfd;       /* folder the names are relative to; or AT_FDCWD */
@@ -64,7 +85,18 @@ struct stk_files_item {
 /* Borrows the items. */
 struct stk_files stk_files_list(const struct stk_files_item *item, uint64_t n);
 
-/* The path from which the file is read, malloc'ed, for messages; NULL: none. */
+/* Where to read a range from: the number itself, or that of a copy. */
+uint64_t stk_files_route(const struct stk_files *files, uint64_t number, uint64_t off,
+                         uint64_t len);
+/* The same for all of the file. */
+uint64_t stk_files_route_whole(const struct stk_files *files, uint64_t number);
+/* The level of a number; 0: the source. */
+static inline unsigned stk_files_level(const struct stk_files *files, uint64_t number)
+{
+    return files->count ? (unsigned)(number / files->count) : 0;
+}
+
+/* The path of a file or copy, malloc'ed, for messages; NULL: none. */
 char *stk_files_path(const struct stk_files *files, uint64_t number);
 /* Puts that path into an error that has none. */
 void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_err *err);
@@ -88,6 +120,7 @@ enum stk_file_mode {
 struct stk_file_stamp {
     uint64_t size, device, inode;
     int64_t mtime_ns;
+    int64_t ctime_ns; /* of a copy; 0: not compared */
 };
 
 struct stk_file {
@@ -96,6 +129,7 @@ struct stk_file {
     int plain_fd;         /* the same file through the page cache; -1 until needed */
     uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
     _Atomic bool refuses; /* it has refused a direct read */
+    bool growing;         /* a copy that is not complete: a change of its time means nothing */
     uid_t owner;
     uint16_t mode;
     uint64_t size;
@@ -125,6 +159,11 @@ int stk_file_open_plain(const struct stk_file *f, struct stk_err *err);
  * outside: as in struct stk_files. path: for messages. */
 int stk_file_open_at(int rootfd, bool outside, const char *name, const char *path, uint64_t *size,
                      struct stk_err *err);
+
+/* Reads a whole file of the recorded `size` into p and closes it: four system calls. A file that
+ * does not match its record, before or after it was read, is STK_E_STALE. */
+int stk_file_read_whole(const struct stk_files *files, uint64_t number, void *p, size_t size,
+                        struct stk_err *err);
 
 /* ---- several (handles.c) ---- */
 

@@ -199,9 +199,58 @@ void stk_io_count_read(struct stk_io *io, ssize_t n)
         atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)n, memory_order_relaxed);
 }
 
+static void set_up(const struct stk_io *io, struct stk_io_req *req)
+{
+    req->code = 0;
+    req->why = NULL;
+    req->data = NULL;
+    req->held = NULL;
+    req->map = NULL;
+    req->got = 0;
+    req->tries = 0;
+    req->buffered = req->changed = false;
+    req->watch = io->watch;
+    req->completed_ns = 0;
+}
+
+static bool fetches(const struct stk_files_overlay *o)
+{
+    return o->fetch && !atomic_load_explicit(&o->full, memory_order_relaxed);
+}
+
+/* A copy that cannot be read, or was changed, is not used any more. One of the threads reads the
+ * source instead: rare, so it need not be fast. */
+static bool read_source_instead(struct stk_io *io, struct stk_io_req *req)
+{
+    const struct stk_files_overlay *o = io->files->overlay;
+    if (req->from == req->file || (req->code == 0 && !req->changed))
+        return false;
+    o->refuse(o, req->file, stk_files_level(io->files, req->from));
+    atomic_fetch_add_explicit(&io->refused, 1, memory_order_relaxed);
+    stk_io_put_file(io, req);
+    free(req->why);
+    set_up(io, req);
+    req->from = req->file;
+    if (req->arrived)
+        req->arrived(req, 0);
+    stk_io_job(io, req, fetches(o) ? STK_JOB_FETCH : STK_JOB_ONCE);
+    stk_io_flush_jobs(io); /* the owner may be about to wait */
+    return true;
+}
+
+static void count_level(struct stk_io *io, const struct stk_io_req *req)
+{
+    unsigned level = req->map ? req->map->level : stk_files_level(io->files, req->from);
+    if (req->code == 0 && level <= STK_FILES_LEVELS)
+        add(&io->level_bytes[level], req->len);
+}
+
 /* The sum of the latencies is the integral of the requests in flight over time. */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req)
 {
+    if (read_source_instead(io, req))
+        return;
+    count_level(io, req);
     stk_io_put_file(io, req);
     if (!req->completed_ns)
         req->completed_ns = stk_io_now_ns();
@@ -223,25 +272,28 @@ static void start_request(struct stk_io *io, struct stk_io_req *req)
         stk_io_finished(io, req);
 }
 
+/* Where to read it from. A mapped file is routed as a whole, when it is mapped. False: the overlay
+ * reads it. */
+static bool route(const struct stk_io *io, struct stk_io_req *req)
+{
+    const struct stk_files_overlay *o = io->files->overlay;
+    bool ask = o && !io->map && req->file < io->files->count;
+    req->from =
+        ask ? (uint32_t)stk_files_route(io->files, req->file, req->off, req->len) : req->file;
+    return !ask || !fetches(o) || req->from != req->file;
+}
+
 void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
 {
-    req->code = 0;
-    req->why = NULL;
-    req->data = NULL;
-    req->held = NULL;
-    req->map = NULL;
-    req->got = 0;
-    req->tries = 0;
-    req->buffered = req->changed = false;
-    req->watch = io->watch;
+    set_up(io, req);
     req->submitted_ns = stk_io_now_ns();
-    req->completed_ns = 0;
     io->inflight++;
     io->inflight_bytes += req->len;
     if (io->unfinished++ == 0)
         atomic_store_explicit(&io->busy_since_ns, req->submitted_ns, memory_order_relaxed);
-    if (io->once) {
-        stk_io_job(io, req, STK_JOB_ONCE);
+    bool reads = route(io, req);
+    if (io->once || !reads) {
+        stk_io_job(io, req, reads ? STK_JOB_ONCE : STK_JOB_FETCH);
         return;
     }
     switch (stk_io_get_file(io, req)) {
@@ -321,5 +373,8 @@ void stk_io_stats(struct stk_io *io, struct stk_io_stats *out)
         .depth_integral_s =
             (double)atomic_load_explicit(&io->latency_ns, memory_order_relaxed) * 1e-9,
         .busy_s = (double)(busy + (now > since ? now - since : 0)) * 1e-9,
+        .refused = atomic_load_explicit(&io->refused, memory_order_relaxed),
     };
+    for (unsigned i = 0; i <= STK_FILES_LEVELS; i++)
+        out->level_bytes[i] = atomic_load_explicit(&io->level_bytes[i], memory_order_relaxed);
 }

@@ -28,6 +28,10 @@ enum stk_io_kind {
 const char *const *stk_io_names(void);
 int stk_io_find(const char *name, enum stk_io_kind *kind, struct stk_err *err);
 
+/* Whether io_uring can be used here; an error says why not: it is not built in, or the kernel or a
+ * sandbox refuses it. */
+int stk_io_try_uring(struct stk_err *err);
+
 struct stk_io_config {
     enum stk_io_kind kind;
     unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
@@ -47,7 +51,8 @@ struct stk_io_req {
     void *user;
     /* Optional: the first n bytes are at `data`. Called as they come, by the thread that has copied
      * them there, while they are in its core's cache; not for bytes that come by other ways
-     * (mapped, or written to memory by a device or another thread). */
+     * (mapped, or written to memory by a device or another thread). n = 0: a copy failed, and the
+     * range is read again from the source. */
     void (*arrived)(struct stk_io_req *req, size_t n);
     /* Set by the engine: */
     int code;            /* 0, or negative, and *why is filled */
@@ -58,6 +63,7 @@ struct stk_io_req {
     const uint8_t *data; /* byte `off` of the file; in buf, or in the mapping (valid until
                             stk_io_close) */
     /* Private to the engine: */
+    uint32_t from; /* number of the file, or of the copy, that is read */
     struct stk_io_req *next;
     struct stk_file *held;               /* the open file it reads, pinned */
     const struct stk_io_map *map;        /* or the mapped one */
@@ -137,6 +143,8 @@ bool stk_io_unchanged(struct stk_io *io, uint32_t file);
 struct stk_io_stats {
     uint64_t reads, bytes_read, opens;
     double depth_integral_s, busy_s; /* their quotient: requests in flight while there were any */
+    uint64_t level_bytes[1 + STK_FILES_LEVELS]; /* requested, by where they came from */
+    uint64_t refused; /* reads of a copy that failed and were repeated from the source */
 };
 void stk_io_stats(struct stk_io *io, struct stk_io_stats *out); /* from any thread */
 

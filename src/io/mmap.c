@@ -13,9 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LOOKS   8u  /* pages of a range that are probed to see whether it is in memory */
-#define TRUSTED 256 /* after this many requests in a row that were in memory, some are probed... */
-#define LOOK_AT 16  /* ...one in this many. After a wrong guess, touching the page waits. */
+#define LOOKS 8u /* pages of a range that are probed to see whether it is in memory */
+#define TRUSTED                                                                                    \
+    256            /* after this many requests in a row that were in memory, some are probed...    \
+                    */
+#define LOOK_AT 16 /* ...one in this many. After a wrong guess, touching the page waits. */
 
 static int mmap_open(struct stk_io *io, struct stk_err *err)
 {
@@ -77,12 +79,25 @@ static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, s
         return stk_err_sys(err, NULL, "mmap");
     if (io->random)
         (void)madvise(p, (size_t)f->size, MADV_RANDOM);
-    stk_guard_add(io->guard + (int)f->number, p, (size_t)f->size);
+    stk_guard_add(io->guard + (int)(m - io->map), p, (size_t)f->size);
     m->p = p;
     m->fd = descriptor_to_look(f, m->seeable);
     if (m->fd >= 0)
         f->fd = -1; /* owned by the mapping from now on */
     return 0;
+}
+
+/* A complete copy, else the source. */
+static int open_best(const struct stk_files *files, uint32_t number, struct stk_file *f,
+                     struct stk_err *err)
+{
+    uint64_t from = stk_files_route_whole(files, number);
+    if (from != number && stk_file_open(files, from, STK_FILE_PLAIN, f, NULL) == 0) {
+        if (!f->growing)
+            return 0;
+        stk_file_close(f);
+    }
+    return stk_file_open(files, number, STK_FILE_PLAIN, f, err);
 }
 
 int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err)
@@ -92,9 +107,10 @@ int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err)
     if (m && atomic_load(&m->ready))
         return 0; /* since the request was submitted */
     atomic_fetch_add_explicit(&io->opens, 1, memory_order_relaxed);
-    int rc = stk_file_open(io->files, number, STK_FILE_PLAIN, &f, err);
+    int rc = open_best(io->files, number, &f, err);
     if (rc < 0)
         return rc;
+    m->level = stk_files_level(io->files, f.number);
     rc = map_it(io, &f, m, err);
     stk_file_close(&f);
     if (rc == 0)

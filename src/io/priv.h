@@ -93,10 +93,11 @@ bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req);
 /* ---- threads (io/threads.c) ---- */
 
 enum stk_io_job {
-    STK_JOB_OPEN, /* open its file */
-    STK_JOB_READ, /* read it, all or the rest */
-    STK_JOB_ONCE, /* open, read, close */
-    STK_JOB_LOAD, /* load mapped pages */
+    STK_JOB_OPEN,  /* open its file */
+    STK_JOB_READ,  /* read it, all or the rest */
+    STK_JOB_ONCE,  /* open, read, close */
+    STK_JOB_LOAD,  /* load mapped pages */
+    STK_JOB_FETCH, /* have the overlay read it */
 };
 
 struct stk_io_pool {
@@ -196,7 +197,8 @@ struct stk_io {
 
     _Atomic bool always_waits; /* its files do not support reads that must not wait */
     _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
-    _Atomic uint64_t opens;         /* without those of handles */
+    _Atomic uint64_t opens; /* without those of handles */
+    _Atomic uint64_t level_bytes[1 + STK_FILES_LEVELS], refused;
     _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */
 };
 
@@ -221,8 +223,9 @@ struct stk_io_map {
     _Atomic bool ready; /* set after the rest */
     const uint8_t *p;
     uint64_t size;
-    bool seeable; /* mincore() is reliable for it */
-    int fd;       /* for checks without mincore(), and for changes; -1: not kept */
+    bool seeable;   /* mincore() is reliable for it */
+    uint32_t level; /* of the copy that is mapped; 0: the source */
+    int fd;         /* for checks without mincore(), and for changes; -1: not kept */
     struct stk_file_stamp stamp;
     _Atomic bool changed; /* its file has changed since */
 };

@@ -4,6 +4,7 @@
  */
 #include "io/priv.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "host/fs.h"
 
@@ -58,24 +59,67 @@ static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, u
         munmap(l.map, (size_t)f->size);
 }
 
-/* Probes some files, evenly spread. Returns whether direct reads are supported; *local: all are on
- * file systems of this node, so the kernel knows of every change. */
-static bool look_around(const struct stk_files *files, double *cached, bool *local)
+/* The copy only if no file is read from the source: the engine must suit both. */
+static int open_one(const struct stk_files *files, uint64_t number, struct stk_file *f)
 {
-    uint64_t nfiles = files->count, seed = stk_io_now_ns();
-    unsigned n = nfiles < FILES ? (unsigned)nfiles : FILES, there = 0, looked = 0;
-    bool direct = false;
-    for (unsigned i = 0; i < n; i++) {
-        struct stk_file f;
-        if (stk_file_open(files, nfiles * i / n, STK_FILE_PLAIN, &f, NULL) < 0)
-            continue;
-        *local = *local && stk_fs_is_local(stk_fs_of_fd(f.fd));
-        look_at_file(&f, PLACES / n, &seed, &there, &looked);
-        direct = direct || fcntl(f.fd, F_SETFL, O_DIRECT) == 0;
-        stk_file_close(&f);
+    bool copies = files->overlay && files->overlay->whole;
+    return stk_file_open(files, copies ? stk_files_route_whole(files, number) : number,
+                         STK_FILE_PLAIN, f, NULL);
+}
+
+/* A mapped file is read from one place as long as it is mapped, and fills nothing. */
+static bool may_map(const struct stk_files *files)
+{
+    return !files->overlay || (files->overlay->whole && !files->overlay->fetch);
+}
+
+/* What is seen of one file. */
+struct seen {
+    unsigned there, looked;
+    bool away, direct; /* not on a file system of this node; direct reads are supported */
+};
+
+struct probing {
+    const struct stk_files *files;
+    uint64_t seed;
+    unsigned n;
+    struct seen seen[FILES];
+};
+
+static int probe_file(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct probing *p = user;
+    struct seen *s = &p->seen[item];
+    uint64_t seed = p->seed + item;
+    struct stk_file f;
+    (void)thread, (void)err;
+    if (open_one(p->files, p->files->count * item / p->n, &f) < 0)
+        return 0;
+    s->away = !stk_fs_is_local(stk_fs_of_fd(f.fd));
+    look_at_file(&f, PLACES / p->n, &seed, &s->there, &s->looked);
+    s->direct = fcntl(f.fd, F_SETFL, O_DIRECT) == 0;
+    stk_file_close(&f);
+    return 0;
+}
+
+/* Probes some files, evenly spread; all at once if an open takes a round trip. Returns whether
+ * direct reads are supported; *local: all are on file systems of this node, so the kernel knows of
+ * every change. */
+static bool look_around(const struct stk_files *files, bool network, double *cached, bool *local)
+{
+    struct probing p = {.files = files, .seed = stk_io_now_ns()};
+    struct seen all = {0};
+    p.n = files->count < FILES ? (unsigned)files->count : FILES;
+    (void)stk_pool_run(network ? p.n : 1, p.n, probe_file, &p, NULL);
+    for (unsigned i = 0; i < p.n; i++) {
+        all.there += p.seen[i].there;
+        all.looked += p.seen[i].looked;
+        all.away = all.away || p.seen[i].away;
+        all.direct = all.direct || p.seen[i].direct;
     }
-    *cached = looked ? (double)there / looked : -1;
-    return direct;
+    *local = *local && !all.away;
+    *cached = all.looked ? (double)all.there / all.looked : -1;
+    return all.direct;
 }
 
 /* The file system of the first file: a symbolic link, or an overlay, may lead away from the root.
@@ -83,7 +127,7 @@ static bool look_around(const struct stk_files *files, double *cached, bool *loc
 static const struct stk_fs *fs_of(const struct stk_files *files)
 {
     struct stk_file f;
-    if (stk_file_open(files, 0, STK_FILE_PLAIN, &f, NULL) < 0)
+    if (open_one(files, 0, &f) < 0)
         return stk_fs_of_path(files->root);
     const struct stk_fs *fs = stk_fs_of_fd(f.fd);
     stk_file_close(&f);
@@ -120,7 +164,9 @@ void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg
     snprintf(out->fs, sizeof out->fs, "%s", fs->name);
     if (cfg->kind != STK_IO_AUTO)
         return;
-    bool local = stk_fs_is_local(fs), direct = look_around(files, &out->cached, &local);
+    bool local = stk_fs_is_local(fs);
+    bool direct = look_around(files, fs->network, &out->cached, &local);
+    local = local && may_map(files);
     if (fs->memory && local) {
         out->kind = STK_IO_MMAP;
         out->cached = 1;

@@ -64,14 +64,6 @@ static struct stk_region *find(struct stk_regions *r, size_t need)
     return NULL;
 }
 
-static void unlink_idle(struct stk_regions *r, struct stk_region *g)
-{
-    struct stk_region **at = &r->idle;
-    while (*at != g)
-        at = &(*at)->next;
-    *at = g->next;
-}
-
 static size_t size_for(const struct stk_regions *r, size_t need)
 {
     /* A small region stays small: registered memory is resident even if unused. */
@@ -80,25 +72,15 @@ static size_t size_for(const struct stk_regions *r, size_t need)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Unlinks idle regions until `bytes` more fit, or none is left. With the lock held. */
-static struct stk_region *make_way(struct stk_regions *r, size_t bytes)
+/* Returns idle regions until `bytes` more fit, or none is left. With the lock held: what is counted
+ * as free must be free, or another thread fills it while this one still has it. */
+static void make_way(struct stk_regions *r, size_t bytes)
 {
-    struct stk_region *doomed = NULL;
     while (r->idle && r->total + r->charged + bytes > r->budget) {
         struct stk_region *g = r->idle;
-        unlink_idle(r, g);
+        r->idle = g->next;
         r->total -= g->size;
-        g->next = doomed;
-        doomed = g;
-    }
-    return doomed;
-}
-
-static void destroy_all(struct stk_regions *r, struct stk_region *doomed)
-{
-    for (struct stk_region *next; doomed; doomed = next) {
-        next = doomed->next;
-        destroy(r, doomed);
+        destroy(r, g);
     }
 }
 
@@ -120,13 +102,12 @@ struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over
     /* A stretch that needs more than usual gets a larger region, which stays; others make room for
      * it. */
     size_t size = size_for(r, need);
-    struct stk_region *doomed = make_way(r, size);
+    make_way(r, size);
     bool allowed = over || r->total + r->charged + size <= r->budget || r->total == 0;
     if (allowed)
         r->total += size;
     note_peak(r);
     pthread_mutex_unlock(&r->lock);
-    destroy_all(r, doomed);
     if (!allowed)
         return NULL;
     g = make(r, size);
@@ -142,13 +123,12 @@ struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over
 bool stk_regions_charge(struct stk_regions *r, size_t bytes, bool over)
 {
     pthread_mutex_lock(&r->lock);
-    struct stk_region *doomed = make_way(r, bytes);
+    make_way(r, bytes);
     bool allowed = over || r->total + r->charged + bytes <= r->budget;
     if (allowed)
         r->charged += bytes;
     note_peak(r);
     pthread_mutex_unlock(&r->lock);
-    destroy_all(r, doomed);
     return allowed;
 }
 
@@ -176,10 +156,9 @@ void stk_region_give(struct stk_regions *r, struct stk_region *g)
         r->idle = g;
     } else {
         r->total -= g->size;
+        destroy(r, g);
     }
     pthread_mutex_unlock(&r->lock);
-    if (!keep)
-        destroy(r, g);
 }
 
 size_t stk_regions_peak(struct stk_regions *r)

@@ -21,7 +21,7 @@ void stk_io_fail(const struct stk_files *files, struct stk_io_req *req, const st
     if (!req->why)
         return;
     *req->why = *why;
-    stk_files_blame(files, req->file, req->why);
+    stk_files_blame(files, req->from, req->why);
 }
 
 static void fail_at(const struct stk_files *files, struct stk_io_req *req, int code, uint64_t off,
@@ -65,6 +65,11 @@ bool stk_io_begin(const struct stk_files *files, struct stk_io_req *req)
     return true;
 }
 
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* If a file shrank on another machine, the page cache may return zeros: the kernel learns of the
  * new end while it reads, so it knows now. */
 static void check_end(const struct stk_files *files, struct stk_io_req *req)
@@ -75,9 +80,10 @@ static void check_end(const struct stk_files *files, struct stk_io_req *req)
         return;
     if ((uint64_t)sb.st_size < req->off + req->len)
         fail_at(files, req, STK_E_STALE, (uint64_t)sb.st_size, SHORTER);
-    req->changed =
-        (uint64_t)sb.st_size != f->stamp.size ||
-        (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != f->stamp.mtime_ns;
+    if (!f->growing)
+        req->changed = (uint64_t)sb.st_size != f->stamp.size ||
+                       ns_of(sb.st_mtim) != f->stamp.mtime_ns ||
+                       (f->stamp.ctime_ns && ns_of(sb.st_ctim) != f->stamp.ctime_ns);
 }
 
 enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result)
@@ -150,7 +156,7 @@ bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req)
 static struct stk_io_req *opener_of(struct stk_io *io, const struct stk_io_req *req)
 {
     struct stk_io_req *o = io->opening;
-    while (o && o->file != req->file)
+    while (o && o->from != req->from)
         o = o->opening;
     return o;
 }
@@ -166,7 +172,7 @@ static void wait_for(struct stk_io_req *opener, struct stk_io_req *req)
 static bool hold(struct stk_io *io, struct stk_io_req *req)
 {
     if (!io->map)
-        return (req->held = stk_handles_find(&io->handles, req->file)) != NULL;
+        return (req->held = stk_handles_find(&io->handles, req->from)) != NULL;
     struct stk_io_map *map = req->file < io->files->count ? &io->map[req->file] : NULL;
     bool mapped = map && atomic_load_explicit(&map->ready, memory_order_acquire);
     req->map = mapped ? map : NULL;
@@ -210,7 +216,7 @@ void stk_io_open_file(struct stk_io *io, struct stk_io_req *req, struct stk_io_l
     struct stk_err why = {0};
     struct stk_file *f = NULL; /* held until all waiting requests hold it */
     int rc = io->map ? stk_io_map_file(io, req->file, &why)
-                     : stk_handles_get(&io->handles, req->file, &f, &why);
+                     : stk_handles_get(&io->handles, req->from, &f, &why);
     take_waiting(io, req, waited);
     for (req = waited->first; req; req = req->next)
         if (rc < 0)

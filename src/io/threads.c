@@ -51,7 +51,7 @@ static void read_once(struct stk_io *io, struct stk_io_req *req)
     struct stk_file f;
     struct stk_err why = {0};
     atomic_fetch_add_explicit(&io->opens, 1, memory_order_relaxed);
-    if (stk_file_open(io->files, req->file, io->handles.mode, &f, &why) < 0) {
+    if (stk_file_open(io->files, req->from, io->handles.mode, &f, &why) < 0) {
         stk_io_fail(io->files, req, &why);
         return;
     }
@@ -62,11 +62,27 @@ static void read_once(struct stk_io *io, struct stk_io_req *req)
     stk_file_close(&f);
 }
 
+/* A range that no copy has yet, while copies are made. */
+static void fetch_request(struct stk_io *io, struct stk_io_req *req)
+{
+    const struct stk_files_overlay *o = io->files->overlay;
+    if (o->fetch(o, req->file, req->off, req->len, req->buf) < 0) {
+        read_once(io, req);
+        return;
+    }
+    stk_io_count_read(io, (ssize_t)req->len);
+    req->at = req->off;
+    req->want = req->got = req->len;
+    req->data = req->buf;
+    stk_io_arrived(req);
+}
+
 /* True if the file that has the name now ends before the range. */
 static bool became_shorter(const struct stk_io *io, const struct stk_io_req *req)
 {
     struct stat sb;
-    char *path = stk_files_path(io->files, req->file);
+    uint64_t number = req->file + req->map->level * io->files->count;
+    char *path = stk_files_path(io->files, number);
     bool shorter = !path || stat(path, &sb) < 0 || (uint64_t)sb.st_size < req->off + req->len;
     free(path);
     return shorter;
@@ -100,6 +116,8 @@ static void work_on(struct stk_io *io, struct stk_io_req *req)
     struct stk_io_list done = {0};
     if (req->job == STK_JOB_ONCE)
         read_once(io, req);
+    else if (req->job == STK_JOB_FETCH)
+        fetch_request(io, req);
     else if (req->job == STK_JOB_LOAD)
         load_mapped(io, req);
     else

@@ -134,8 +134,9 @@ static void put_back(struct stk_loader *ld, struct batch *b, bool free_it)
     }
     pthread_mutex_unlock(&ld->lock);
     if (free_it && b) {
-        stk_regions_uncharge(&ld->regions, b->charged);
+        size_t charged = b->charged;
         stk_batch_free(b);
+        stk_regions_uncharge(&ld->regions, charged);
     }
 }
 

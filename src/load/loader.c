@@ -48,6 +48,9 @@ static void destroy(struct stk_loader *ld)
         stk_regions_release(&ld->regions);
         stk_io_close(ld->io);
     }
+    stk_tier_overlay_close(ld->tier);
+    stk_buf_release(&ld->tier_notes);
+    stk_buf_release(&ld->tier_text);
     for (uint32_t i = 0; i < ld->nworkers; i++)
         stk_worker_release(&ld->worker[i]);
     free(ld->worker);
@@ -356,11 +359,27 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
     return rc;
 }
 
+static void fill_tier_stats(struct stk_loader *ld, const struct stk_io_stats *io,
+                            struct stk_loader_stats *out)
+{
+    out->source_bytes = io->level_bytes[0];
+    for (unsigned i = 1; ld->tier && i <= STK_FILES_LEVELS; i++)
+        *(stk_tier_overlay_in_memory(ld->tier, i) ? &out->tier_memory_bytes
+                                                  : &out->tier_disk_bytes) += io->level_bytes[i];
+    if (ld->tier)
+        stk_tier_overlay_filled(ld->tier, &ld->tier_filled);
+    out->tier_filled_bytes = ld->tier_filled.bytes;
+    out->tier_refused = io->refused;
+    out->tier = stk_buf_cstr(&ld->tier_text);
+    out->tier_ended = ld->tier_filled.why;
+}
+
 static void fill_stats(struct stk_loader *ld, struct stk_loader_stats *out)
 {
     struct stk_io_stats io;
     stk_io_stats(ld->io, &io);
     *out = ld->stats;
+    fill_tier_stats(ld, &io, out);
     out->reads = io.reads;
     out->bytes_read = io.bytes_read;
     out->opens = io.opens;
@@ -391,5 +410,9 @@ const char *stk_loader_problem(struct stk_loader *ld, size_t i)
 
 const char *stk_loader_warning(const struct stk_loader *ld, size_t i)
 {
-    return ld && i == 0 && *ld->warning ? ld->warning : NULL;
+    if (!ld || i > 1)
+        return NULL;
+    if (*ld->warning && i-- == 0)
+        return ld->warning;
+    return i == 0 && ld->tier_notes.len ? (const char *)ld->tier_notes.data : NULL;
 }

@@ -249,7 +249,7 @@ static void find_checksums(struct stk_loader *ld)
 static void forget_texts(struct stk_loader_options *o)
 {
     static const char *const named[] = {NULL};
-    o->io = o->decode = o->state = NULL;
+    o->io = o->decode = o->state = o->tier = NULL;
     o->fields = o->fields ? named : NULL;
 }
 
@@ -274,6 +274,34 @@ static int start_threads(struct stk_loader *ld, struct stk_err *err)
     return e ? stk_err_sys(err, NULL, "cannot start a thread") : 0;
 }
 
+static void name_tiers(struct stk_loader *ld)
+{
+    const char *path;
+    for (unsigned i = 1; ld->tier && (path = stk_tier_overlay_path(ld->tier, i)); i++)
+        stk_buf_printf(&ld->tier_text, "%s%s (%s)", i > 1 ? ", " : "", path,
+                       stk_tier_overlay_in_memory(ld->tier, i) ? "memory" : "disk");
+}
+
+static int open_tier(struct stk_loader *ld, struct stk_err *err)
+{
+    struct stk_tier_use use = {
+        .tiers = ld->o.tier, .fill = ld->o.tier_fill, .limit_bytes = ld->o.tier_limit_bytes};
+    int rc = stk_tier_overlay_open(ld->ds, &use, &ld->tier, &ld->tier_notes, err);
+    ld->files = ld->ds->files;
+    if (ld->tier)
+        ld->files.overlay = stk_tier_overlay_files(ld->tier);
+    name_tiers(ld);
+    if (ld->tier_notes.len)
+        (void)stk_buf_cstr(&ld->tier_notes); /* terminated from here on */
+    return rc;
+}
+
+/* What is mapped is not copied anywhere. */
+static enum stk_io_kind engine_for(const struct stk_loader *ld, enum stk_io_kind kind)
+{
+    return kind == STK_IO_MMAP && ld->o.tier_fill ? STK_IO_THREADS : kind;
+}
+
 static int open_parts(struct stk_loader *ld, struct stk_err *err)
 {
     enum stk_io_kind kind = STK_IO_AUTO;
@@ -292,13 +320,16 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     stk_loader_warn(ld, &ld->plan[ld->o.epoch % 2].order);
-    struct stk_io_config cfg = {.kind = kind,
+    rc = open_tier(ld, err);
+    if (rc < 0)
+        return rc;
+    struct stk_io_config cfg = {.kind = engine_for(ld, kind),
                                 .depth = ld->o.depth,
                                 .bytes = INFLIGHT_MOST,
                                 .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
                                 .cache_room = stk_memory_free() / 2,
                                 .watch = !ld->ds->format->check};
-    rc = stk_io_open(&ld->ds->files, &cfg, &ld->io, err);
+    rc = stk_io_open(&ld->files, &cfg, &ld->io, err);
     if (rc == 0)
         rc = stk_watch_init(ld, err);
     if (rc < 0)

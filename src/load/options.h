@@ -68,7 +68,17 @@
         STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M", .min = 1, \
                           .help = "For block shuffle: how much is mixed together"),                \
         STK_LOADER_OPTION(at, "check", no_check, FLAG, .def = "yes", .opposite = true,             \
-                          .help = "Compare the checksums of samples")
+                          .help = "Compare the checksums of samples"),                             \
+        STK_LOADER_OPTION(at, "tier", tier, STRING, .arg = "WHERE", .def = "auto",                 \
+                          .help =                                                                  \
+                              "Copies on this node to read in place of the dataset's own files: "  \
+                              "auto (those of this job), off, or folders separated by ':'"),       \
+        STK_LOADER_OPTION(at, "fill-tier", tier_fill, FLAG, .keyword = "tier_fill",                \
+                          .help = "Copy what is read into the first tier; it is made if missing"), \
+        STK_LOADER_OPTION(at, "tier-limit", tier_limit_bytes, SIZE, .arg = "SIZE",                 \
+                          .keyword = "tier_limit",                                                 \
+                          .help = "The most that a tier that is filled may hold (default: what "   \
+                                  "the disk holds)")
 
 /* Options only for programs; `stoker load` has its own form of them, or none. */
 #define STK_LOADER_PROGRAM_OPTIONS(at)                                                             \

@@ -58,6 +58,12 @@ struct stk_order {
  * the whole). */
 void stk_order_init(struct stk_order *o, uint64_t n, int shuffle, uint64_t seed, uint64_t epoch,
                     uint64_t block, uint64_t window);
+/* The settings of a loader with these options (checked: stk_loader_options_check()), for
+ * stk_order_init(): n, shuffle, seed, block and window; *out is not initialised otherwise. */
+struct stk_dataset;
+struct stk_loader_options;
+void stk_order_of(const struct stk_dataset *ds, const struct stk_loader_options *o,
+                  struct stk_order *out);
 /* The sample at position p (< n). A bijection. */
 uint64_t stk_order_at(const struct stk_order *o, uint64_t p);
 /* Positions [*first, *end) in the window of p, which may be worth reading together. All positions

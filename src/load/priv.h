@@ -31,6 +31,7 @@
 #include "load/plan.h"
 #include "dataset/reader.h"
 #include "io/region.h"
+#include "tier/overlay.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -251,6 +252,8 @@ struct stk_loader {
     struct stk_loader_options o; /* pointers in it are not used after opening */
     _Atomic uint32_t refs;       /* one while open, and one per delivered batch */
     int pid;
+    struct stk_tier_overlay *tier; /* NULL: only the source is read */
+    struct stk_files files;        /* the dataset's, with the tier in front */
     struct stk_io *io;
     struct stk_regions regions;
     struct stk_labels *labels; /* the dataset's */
@@ -330,7 +333,9 @@ struct stk_loader {
     uint64_t drawn, drawn_epoch; /* samples drawn for want of a better one, all of them bad */
     char **problem;              /* texts, STK_PROBLEMS_KEPT at most */
     size_t nproblems;
-    char warning[480]; /* "": none */
+    char warning[480];                    /* "": none */
+    struct stk_buf tier_notes, tier_text; /* tiers that are not used, and why; those in use */
+    struct stk_tier_filled tier_filled;
     struct stk_loader_stats stats;
     _Atomic uint64_t decode_ns, decoded_bytes;
     /* load/watch.c; bits by file. The first three with the lock held: */

@@ -36,6 +36,14 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     return x;
 }
 
+/* Frees it first: what is not charged may be taken by another thread at once. */
+static void give_up(struct stk_loader *ld, struct shared *x)
+{
+    size_t charged = x->charged;
+    release(x);
+    stk_regions_uncharge(&ld->regions, charged);
+}
+
 void stk_shared_charge(struct stk_loader *ld, struct shared *x)
 {
     (void)stk_regions_charge(&ld->regions, x->data.cap, true);
@@ -47,8 +55,7 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
     if (--x->users)
         return;
     if (stk_regions_tight(&ld->regions)) {
-        stk_regions_uncharge(&ld->regions, x->charged);
-        release(x);
+        give_up(ld, x);
         return;
     }
     x->next = ld->free_shared;
@@ -69,8 +76,7 @@ bool stk_shared_give_up(struct stk_loader *ld)
     while (ld->free_shared) {
         struct shared *x = ld->free_shared;
         ld->free_shared = x->next;
-        stk_regions_uncharge(&ld->regions, x->charged);
-        release(x);
+        give_up(ld, x);
     }
     return any;
 }

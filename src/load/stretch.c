@@ -306,7 +306,10 @@ static void sum_arrived(struct stk_io_req *req, size_t n)
 {
     struct stretch *s = req->user;
     struct bundle *r = (struct bundle *)(void *)((char *)req - offsetof(struct bundle, req));
-    stk_fetch_sum(&s->fetch, &r->sums, r->first, r->end, req->data, r->from, r->from + n);
+    if (n == 0)
+        stk_fetch_sum_again(&s->fetch, &r->sums, r->first, r->end);
+    else
+        stk_fetch_sum(&s->fetch, &r->sums, r->first, r->end, req->data, r->from, r->from + n);
 }
 
 static int add_bundle(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,

@@ -73,22 +73,28 @@ static uint64_t packed_together(const struct stk_dataset *ds)
     return below + 1 + above;
 }
 
-void stk_loader_set_order(struct stk_loader *ld)
+void stk_order_of(const struct stk_dataset *ds, const struct stk_loader_options *o,
+                  struct stk_order *out)
 {
-    uint64_t n = stk_dataset_len(ld->ds), mean = stk_dataset_mean_bytes(ld->ds);
+    uint64_t n = stk_dataset_len(ds), mean = stk_dataset_mean_bytes(ds);
     mean = mean ? mean : 1;
-    uint64_t window = clamp(ld->o.window_bytes / mean, 1, WINDOW_MOST);
+    uint64_t window = clamp(o->window_bytes / mean, 1, WINDOW_MOST);
     uint64_t windows = n / window + (n % window != 0);
     uint64_t share = windows ? n / windows : 0; /* samples a window has */
-    uint64_t block = clamp(ld->o.block_bytes / mean, 1, BLOCK_MOST);
+    uint64_t block = clamp(o->block_bytes / mean, 1, BLOCK_MOST);
     uint64_t good = clamp(share / BLOCKS_GOOD, 1, block);
-    if (good < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
-        block = clamp(packed_together(ld->ds), good, clamp(share / BLOCKS_LEAST, good, block));
-    ld->order = (struct stk_order){.n = n,
-                                   .shuffle = ld->o.shuffle,
-                                   .seed = ld->o.seed,
-                                   .block = block,
-                                   .window = clamp(window / block, 1, n)};
+    if (good < block && o->shuffle == STK_SHUFFLE_BLOCK)
+        block = clamp(packed_together(ds), good, clamp(share / BLOCKS_LEAST, good, block));
+    *out = (struct stk_order){.n = n,
+                              .shuffle = o->shuffle,
+                              .seed = o->seed,
+                              .block = block,
+                              .window = clamp(window / block, 1, n)};
+}
+
+void stk_loader_set_order(struct stk_loader *ld)
+{
+    stk_order_of(ld->ds, &ld->o, &ld->order);
 }
 
 /* The extents that sample s shares with others. */

@@ -14,7 +14,11 @@
 /* Below this, the clock's own resolution (tens of ns) would distort the rate. */
 #define RATE_NS 50000u
 
-static bool even; /* the counter may be used */
+/* Whether the counter may be used is not asked before a process is this old: the question takes a
+ * short process longer than the answer saves it. */
+#define ASK_NS 5000000u
+enum { UNKNOWN, EVEN, UNEVEN };
+static uint32_t counter; /* atomic */
 static uint64_t first_tsc, first_ns;
 
 static uint64_t read_clock(clockid_t id)
@@ -79,17 +83,25 @@ static bool counts_evenly(void)
  * own. */
 void stk_pl_clock_start(void)
 {
-    if (!first_ns) {
-        even = counts_evenly();
+    if (!first_ns)
         first_ns = read_both(&first_tsc);
-    }
     stk_pl.start_mono_ns = stk_pl_clock_mono();
+}
+
+static bool may_count(void)
+{
+    uint32_t known = __atomic_load_n(&counter, __ATOMIC_RELAXED);
+    if (known == UNKNOWN && stk_pl_clock_mono() - first_ns > ASK_NS) {
+        known = counts_evenly() ? EVEN : UNEVEN;
+        __atomic_store_n(&counter, known, __ATOMIC_RELAXED);
+    }
+    return known == EVEN;
 }
 
 uint64_t stk_pl_clock_sync(struct stk_pl_thread *t)
 {
     uint64_t tsc = 0;
-    if (!even)
+    if (!may_count())
         return stk_pl_clock_mono() - stk_pl.start_mono_ns;
     uint64_t ns = read_both(&tsc);
     t->tsc_base = tsc;

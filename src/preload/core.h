@@ -33,29 +33,23 @@
 #include "proflog/log.h"
 
 #define STK_EXPORT __attribute__((visibility("default")))
-
-/* A wrapped function, and where its address goes. All are looked up before the program begins
- * (real.c): dlsym() takes the loader's lock, which may be held by a thread that waits for the
- * caller, and clears dlerror(). */
-struct stk_pl_wanted {
-    const char *name;
-    void *at;
-};
+/* For tables that a short process does not touch, or only at their beginning: the linker places them
+ * before all smaller variables, which then share a few pages (meson.build). */
+#define STK_TABLE _Alignas(4096)
 
 /* Declares `real`, the next definition of NAME in the order of libraries (so that other preloaded
- * libraries keep working). Resolved once; a program cannot run without those of libc. Looked up
- * here only if constructors of other libraries run before ours. */
+ * libraries keep working), looked up at the first call; a program cannot run without those of
+ * libc. */
 #define REAL(type, name, args)                                                                     \
     static type(*real_##name) args;                                                                \
-    static struct stk_pl_wanted wanted_##name                                                      \
-        __attribute__((used, section("stk_wanted"))) = {#name, &real_##name};                      \
     if (__builtin_expect(!__atomic_load_n(&real_##name, __ATOMIC_RELAXED), 0))                     \
         __atomic_store_n(&real_##name, (type(*) args)stk_pl_real(#name), __ATOMIC_RELAXED);        \
     type(*const real) args = real_##name
 
-/* dlsym(RTLD_NEXT); if that finds nothing (a library loaded by dlopen, such as h5py's HDF5),
- * searches the libraries of the calling object. NULL: none. */
+/* As dlsym(RTLD_NEXT). NULL: none. */
 void *stk_pl_real(const char *name);
+/* The same; if that finds nothing (a library loaded by dlopen, such as h5py's HDF5), searches the
+ * libraries of the calling object. */
 void *stk_pl_real_of(const char *name, const void *return_address);
 
 /* What the time of a call goes to. */

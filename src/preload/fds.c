@@ -15,11 +15,11 @@
 
 _Static_assert(DESC_PAGE == STK_PL_STREAM_PAGE, "one index for both");
 
-struct stk_pl_fd_page *stk_pl_fd_pages[STK_PL_FD_PAGES];
+STK_TABLE struct stk_pl_fd_page *stk_pl_fd_pages[STK_PL_FD_PAGES];
 struct stk_pl_fd_page stk_pl_fd_first;
 struct stk_pl_lock stk_pl_fds_lock;
 
-static struct stk_pl_desc *desc_page[DESC_PAGES];
+static STK_TABLE struct stk_pl_desc *desc_page[DESC_PAGES];
 static uint32_t ndescs = 1, first_free; /* index 0 is none */
 static uint32_t generations;
 

@@ -11,7 +11,7 @@ __thread int stk_inside_library;
 
 enum { FREE, BEING_WRITTEN, WRITTEN };
 
-static struct entry {
+static STK_TABLE struct entry {
     int state; /* atomic */
     const void *caller;
     const char *name;

@@ -22,7 +22,7 @@ struct object {
     bool file;
     uint64_t type_bytes; /* of a dataset; 0: not queried */
 };
-static struct object objects[OBJECTS];
+static STK_TABLE struct object objects[OBJECTS];
 static int objects_busy;
 
 /* If the lock is taken, nothing is looked up or cached: the answer is the same, and nobody ever

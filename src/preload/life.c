@@ -300,6 +300,7 @@ static bool settings(void)
     stk_pl_rules_start(getenv("STOKER_PROFILE_INCLUDE"), getenv("STOKER_PROFILE_EXCLUDE"),
                        stk_pl.dir);
     stk_pl_fds_start(getenv("STOKER_PROFILE_OUTPUTS"));
+    stk_pl_slots_start(getenv("STOKER_PROFILE_SLOTS"));
     stk_pl_threads_start();
     return stk_pl_names_start(limit) == 0;
 }

@@ -3,8 +3,9 @@
  * mapped, and left behind. No descriptor stays open: a program that closes all it finds (daemons,
  * subprocess) cannot close ours, nor write to it by a number that it believes its own.
  *
- * Of a block, first only the beginning is allocated, the rest on demand; a process without I/O has
- * only the header: a script starts thousands of programs, and each has a log.
+ * Of a block, first only the beginning is allocated, the rest on demand. Block 0 is in a slot of a
+ * shared file (slots.c) as long as the process needs no other: a script starts thousands of
+ * programs, and each has a log.
  */
 #include "preload/priv.h"
 
@@ -13,9 +14,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define COOL_BLOCKS  16u /* a log up to this size stays in memory; 1 MiB */
-#define HEADER_BYTES 8192u
-#define FIRST_BLOCKS 3u     /* at the first I/O: names, time line, records of one thread */
+#define COOL_BLOCKS  16u    /* a log up to this size stays in memory; 1 MiB */
+#define FIRST_BLOCKS 3u     /* beyond the small ones */
 #define FIRST_BYTES  16384u /* of every block; enough for the time line */
 #define MOST_BLOCKS  64u    /* maximum growth of the file at once; 4 MiB */
 #define TRACE_BLOCKS 256u   /* with every operation; 16 MiB */
@@ -23,35 +23,55 @@
 #define NAME_BLOCKS  1024u
 #define LOGS_OF_PID  10000u
 #define FULL_NS      1000000000u /* disk full: try again after a second */
+#define FIRST_MEMORY (768u << 10)
+
+STK_EXPORT extern const char stoker_preload_writes[];
+const char stoker_preload_writes[] = STK_LOG_WRITES;
 
 struct stk_pl_lock stk_pl_log_lock;
 
-static struct chunk {
+static STK_TABLE struct chunk {
     char *at;
     uint32_t blocks, first;     /* how many, and the index of the first in the file */
     uint32_t room;              /* as in struct stk_log_block */
 } chunk[CHUNKS];                /* the mappings; the last may have free blocks */
 static uint32_t nchunks, given; /* blocks of the last chunk in use */
 static uint32_t total;          /* blocks of the file */
+static uint32_t small_used;     /* bits: the small blocks of block 0 in use */
+static bool in_slot;            /* block 0 is in a slot; there is no file */
 static uint64_t full_until_ns;  /* on the monotonic clock */
 static uint64_t file_dev, file_ino;
-static const struct stk_log_block *name_block[NAME_BLOCKS];
+static STK_TABLE const struct stk_log_block *name_block[NAME_BLOCKS];
 static uint32_t name_blocks;
 static char path_room[PATH_MAX]; /* guarded by the log's lock, or by life.c's if there is no log:
                                     threads may have small stacks */
 
-_Static_assert(sizeof(struct stk_log_header) <= HEADER_BYTES, "the header fits");
 _Static_assert(offsetof(struct stk_log_header, pid_space) ==
                    offsetof(struct stk_log_header, end) + sizeof(uint32_t),
                "executed_us() reads both at once");
 _Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= FIRST_BYTES,
                "a thread's time line fits");
 
-void *stk_pl_memory(size_t bytes)
+static char *map_memory(size_t bytes)
 {
     long at = stk_sys6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at < 0 && at > -4096 ? NULL : (void *)at;
+    return at < 0 && at > -4096 ? NULL : (char *)at;
+}
+
+void *stk_pl_memory(size_t bytes)
+{
+    static char *first;  /* what a short process needs, in one mapping */
+    static size_t taken; /* atomic */
+    bytes = (bytes + 4095) & ~(size_t)4095;
+    if (!taken) { /* a process begins with one thread */
+        taken = 1;
+        first = map_memory(FIRST_MEMORY);
+    }
+    if (!first || bytes > FIRST_MEMORY)
+        return map_memory(bytes);
+    size_t at = __atomic_fetch_add(&taken, bytes, __ATOMIC_RELAXED) - 1;
+    return at + bytes <= FIRST_MEMORY ? first + at : map_memory(bytes);
 }
 
 static bool identity(long fd, uint64_t *dev, uint64_t *ino)
@@ -76,7 +96,7 @@ static const char *path_of(const char *name)
     return path_room;
 }
 
-static long open_log(const char *name, int flags)
+long stk_pl_log_open(const char *name, int flags)
 {
     const char *path = path_of(name);
     if (!path)
@@ -88,7 +108,7 @@ static long open_log(const char *name, int flags)
 static long open_own(void)
 {
     uint64_t dev, ino;
-    long fd = open_log(stk_pl.name, O_RDWR);
+    long fd = stk_pl_log_open(stk_pl.name, O_RDWR);
     if (fd < 0 || (identity(fd, &dev, &ino) && dev == file_dev && ino == file_ino))
         return fd;
     stk_sys1(SYS_close, fd);
@@ -109,8 +129,7 @@ static long write_zeros(long fd, uint64_t from, uint64_t bytes)
     return 0;
 }
 
-/* A file beyond the user's limit would not fail but kill (SIGXFSZ). */
-static bool within_limit(uint64_t bytes)
+bool stk_pl_log_within_limit(uint64_t bytes)
 {
     struct rlimit limit;
     if (stk_sys4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0)
@@ -131,7 +150,7 @@ static long allocate(long fd, uint64_t from, uint64_t bytes)
 static int extend(long fd, uint32_t n, uint32_t room)
 {
     uint64_t from = (uint64_t)total * STK_LOG_BLOCK, bytes = (uint64_t)n * STK_LOG_BLOCK;
-    if (nchunks == CHUNKS || !within_limit(from + bytes))
+    if (nchunks == CHUNKS || !stk_pl_log_within_limit(from + bytes))
         return -EFBIG;
     long rc = 0;
     if (room == STK_LOG_BLOCK)
@@ -154,12 +173,44 @@ static int extend(long fd, uint32_t n, uint32_t room)
     return 0;
 }
 
+static void remove_own(void)
+{
+    if (path_of(stk_pl.name))
+        stk_sys3(SYS_unlinkat, AT_FDCWD, path_room, 0);
+}
+
+static long fill_own(long fd)
+{
+    if (!identity(fd, &file_dev, &file_ino))
+        return -ESTALE;
+    if (!stk_pl_log_within_limit(STK_LOG_BLOCK))
+        return -EFBIG;
+    long rc = allocate(fd, 0, STK_LOG_FIRST);
+    rc = rc < 0 ? rc : stk_sys2(SYS_ftruncate, fd, STK_LOG_BLOCK);
+    return rc < 0 ? rc : stk_pl_slot_leave(stk_pl.log, fd);
+}
+
+/* Gives a log in a slot its own file. */
+static long move_out(void)
+{
+    long fd = stk_pl_log_open(stk_pl.name, O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0)
+        return fd;
+    long rc = fill_own(fd);
+    if (rc < 0)
+        remove_own();
+    stk_sys1(SYS_close, fd);
+    in_slot = rc < 0;
+    return rc;
+}
+
 static int grow(void)
 {
     uint64_t now = stk_pl_clock_mono();
     if (now < full_until_ns)
         return -ENOSPC;
-    long fd = open_own();
+    long fd = in_slot ? move_out() : 0;
+    fd = fd < 0 ? fd : open_own();
     if (fd < 0) {
         full_until_ns = now + FULL_NS;
         return (int)fd;
@@ -188,9 +239,16 @@ static const struct chunk *chunk_of(const void *block)
     return NULL;
 }
 
+/* Part of block 0. */
+static bool is_small(const struct stk_log_block *b)
+{
+    const char *at = (const char *)b;
+    return nchunks && at >= chunk[0].at && at < chunk[0].at + STK_LOG_FIRST;
+}
+
 bool stk_pl_log_widen(struct stk_log_block *b)
 {
-    if (!b->room)
+    if (!b->room || is_small(b))
         return false;
     stk_pl_lock(&stk_pl_log_lock);
     const struct chunk *c = chunk_of(b);
@@ -208,20 +266,44 @@ bool stk_pl_log_widen(struct stk_log_block *b)
     return !b->room;
 }
 
+/* The small block of this kind; NULL: it is in use, or there is none. */
+static struct stk_log_block *small_block(enum stk_log_kind kind)
+{
+    for (uint32_t i = 0; nchunks && i < STK_LOG_SMALL; i++) {
+        struct stk_log_small small = stk_log_small(i);
+        if (small.kind != kind || small_used & 1u << i)
+            continue;
+        small_used |= 1u << i;
+        struct stk_log_block *b = (struct stk_log_block *)(chunk[0].at + small.at);
+        b->room = small.bytes;
+        return b;
+    }
+    return NULL;
+}
+
+static struct stk_log_block *large_block(enum stk_log_kind kind)
+{
+    bool room = nchunks && (kind != STK_BLK_NAMES || name_blocks < NAME_BLOCKS);
+    if (!room || (given == chunk[nchunks - 1].blocks && grow() != 0))
+        return NULL;
+    const struct chunk *c = &chunk[nchunks - 1];
+    struct stk_log_block *b = (struct stk_log_block *)(c->at + (size_t)given * STK_LOG_BLOCK);
+    b->room = c->room;
+    given++;
+    __atomic_store_n(&stk_pl.log->nblocks, stk_pl.log->nblocks + 1, __ATOMIC_RELEASE);
+    if (kind == STK_BLK_NAMES)
+        name_block[name_blocks++] = b;
+    return b;
+}
+
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot)
 {
-    struct stk_log_block *b = NULL;
     stk_pl_lock(&stk_pl_log_lock);
-    bool room = nchunks && (kind != STK_BLK_NAMES || name_blocks < NAME_BLOCKS);
-    if (room && (given < chunk[nchunks - 1].blocks || grow() == 0)) {
-        b = (struct stk_log_block *)(chunk[nchunks - 1].at + (size_t)given * STK_LOG_BLOCK);
+    struct stk_log_block *b = small_block(kind);
+    b = b ? b : large_block(kind);
+    if (b) {
         b->kind = kind;
         b->slot = slot;
-        b->room = chunk[nchunks - 1].room;
-        given++;
-        __atomic_store_n(&stk_pl.log->nblocks, stk_pl.log->nblocks + 1, __ATOMIC_RELEASE);
-        if (kind == STK_BLK_NAMES)
-            name_block[name_blocks++] = b;
     }
     stk_pl_unlock(&stk_pl_log_lock);
     return b;
@@ -239,29 +321,29 @@ void stk_pl_log_ahead(void)
 
 void stk_pl_log_cold(struct stk_log_block *b)
 {
-    stk_sys3(SYS_madvise, b, STK_LOG_BLOCK, MADV_DONTNEED); /* shared: the file keeps it */
+    if (!is_small(b))
+        stk_sys3(SYS_madvise, b, STK_LOG_BLOCK, MADV_DONTNEED); /* shared: the file keeps it */
 }
 
 /* Keeps only recently written parts of a large log in memory. */
 void stk_pl_log_cool(void)
 {
     stk_pl_lock(&stk_pl_log_lock);
-    for (uint32_t i = 0; total > COOL_BLOCKS && i < nchunks; i++)
+    for (uint32_t i = 1; total > COOL_BLOCKS && i < nchunks; i++)
         stk_sys3(SYS_madvise, chunk[i].at, (size_t)chunk[i].blocks * STK_LOG_BLOCK, MADV_DONTNEED);
     stk_pl_unlock(&stk_pl_log_lock);
 }
 
-/* HOST.PID.N.stklog; false: too long. */
-static bool name_of(char *to, size_t room, uint32_t n)
+bool stk_pl_log_name(uint64_t n)
 {
-    char digits[32];
+    char digits[32], *to = stk_pl.name;
     size_t at = strlen(stk_pl.host), k;
-    if (at + 64 > room)
+    if (at + 64 > sizeof stk_pl.name)
         return false;
     memcpy(to, stk_pl.host, at);
-    const uint32_t number[2] = {(uint32_t)stk_sys0(SYS_getpid), n};
+    const uint64_t number[2] = {(uint64_t)stk_sys0(SYS_getpid), n};
     for (int i = 0; i < 2; i++) {
-        uint32_t v = number[i];
+        uint64_t v = number[i];
         k = sizeof digits;
         do
             digits[--k] = (char)('0' + v % 10);
@@ -274,12 +356,11 @@ static bool name_of(char *to, size_t room, uint32_t n)
     return true;
 }
 
-/* The log `name` belongs to a process with this id that announced exec: it is this process. */
-static bool executed_us(const char *name)
+bool stk_pl_log_executed_us(const char *name)
 {
     uint64_t magic = 0;
     uint32_t end[2] = {STK_END_NONE, 0}; /* and pid_space */
-    long fd = open_log(name, O_RDONLY);
+    long fd = stk_pl_log_open(name, O_RDONLY);
     if (fd < 0)
         return false;
     bool whole = stk_sys4(SYS_pread64, fd, &magic, sizeof magic,
@@ -300,37 +381,50 @@ static long create(char *before, size_t room)
     for (uint32_t n = 0; n < LOGS_OF_PID && fd == -EEXIST; n++) {
         if (n)
             memcpy(before, stk_pl.name, room);
-        if (!name_of(stk_pl.name, sizeof stk_pl.name, n))
+        if (!stk_pl_log_name(n))
             return -ENAMETOOLONG;
-        fd = open_log(stk_pl.name, O_RDWR | O_CREAT | O_EXCL);
+        fd = stk_pl_log_open(stk_pl.name, O_RDWR | O_CREAT | O_EXCL);
     }
     return fd;
 }
 
+/* Block 0 in a file of its own; NULL: none. */
+static struct stk_log_header *begin_file(char *before, size_t room, int *rc)
+{
+    long fd = create(before, room);
+    *rc = fd < 0 ? (int)fd : identity(fd, &file_dev, &file_ino) ? 0 : -ESTALE;
+    if (fd < 0)
+        return NULL;
+    if (!*rc)
+        *rc = extend(fd, 1, STK_LOG_FIRST);
+    stk_sys1(SYS_close, fd);
+    if (*rc < 0)
+        remove_own();
+    else if (before[0] && !stk_pl_log_executed_us(before))
+        before[0] = 0;
+    return *rc < 0 ? NULL : (struct stk_log_header *)chunk[0].at;
+}
+
 int stk_pl_log_create(enum stk_log_born born)
 {
-    char parent[sizeof stk_pl.name], before[sizeof stk_pl.name];
+    char parent[sizeof stk_pl.name], before[sizeof stk_pl.name] = "";
+    int rc = 0;
     memcpy(parent, stk_pl.name, sizeof parent);
-    long fd = create(before, sizeof before);
-    if (fd < 0)
-        return (int)fd;
-    int rc = identity(fd, &file_dev, &file_ino) ? 0 : -ESTALE;
-    total = nchunks = 0;
+    total = nchunks = small_used = 0;
     full_until_ns = 0;
-    if (!rc)
-        rc = extend(fd, 1, HEADER_BYTES);
-    stk_sys1(SYS_close, fd);
-    if (rc < 0) {
-        if (path_of(stk_pl.name))
-            stk_sys3(SYS_unlinkat, AT_FDCWD, path_room, 0);
+    struct stk_log_header *h = stk_pl.trace ? NULL : stk_pl_slot_take(before, sizeof before);
+    in_slot = h != NULL;
+    if (in_slot) {
+        chunk[0] = (struct chunk){(char *)h, 1, 0, STK_LOG_FIRST};
+        total = nchunks = 1;
+    } else if (!(h = begin_file(before, sizeof before, &rc))) {
         return rc;
     }
-    if (born == STK_BORN_START && before[0] && executed_us(before)) {
+    given = 1;
+    if (born == STK_BORN_START && before[0]) {
         born = STK_BORN_EXEC;
         memcpy(parent, before, sizeof parent);
     }
-    struct stk_log_header *h = (struct stk_log_header *)chunk[0].at;
-    given = 1;
     if (born != STK_BORN_START)
         memcpy(h->parent, parent, strnlen(parent, sizeof h->parent - 1));
     stk_pl_header_fill(h, born);
@@ -357,7 +451,7 @@ static void unmap_but_names(char *from, char *end)
 
 void stk_pl_log_leave(bool in_use)
 {
-    for (uint32_t i = 0; i < nchunks && !in_use; i++)
+    for (uint32_t i = 1; i < nchunks && !in_use; i++) /* block 0 has names, too */
         unmap_but_names(chunk[i].at, chunk[i].at + (size_t)chunk[i].blocks * STK_LOG_BLOCK);
     nchunks = 0;
     total = 0;

@@ -134,7 +134,7 @@ static size_t ending_of(const char *path, size_t length, const char **ending)
 static struct stk_pl_file *group_entry(const char *folder, size_t n, const char *ending, size_t m,
                                        uint32_t *count, uint32_t most)
 {
-    static char text[PATH_MAX + 32]; /* guarded by the lock */
+    static STK_TABLE char text[PATH_MAX + 32]; /* guarded by the lock */
     memcpy(text, folder, n);
     text[n] = '*';
     memcpy(text + n + 1, ending, m);

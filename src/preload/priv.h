@@ -271,8 +271,16 @@ static inline uint64_t stk_pl_now(struct stk_pl_thread *t)
 }
 
 /* ---- log.c ---- */
-/* Creates a log file for this process; 0, or a negative error: none. */
+/* Creates a log for this process; 0, or a negative error: none. */
 int stk_pl_log_create(enum stk_log_born born);
+/* Names it HOST.PID.NUMBER.stklog; false: too long. */
+bool stk_pl_log_name(uint64_t number);
+/* Opens a file in the folder of the logs. */
+long stk_pl_log_open(const char *name, int flags);
+/* The log `name` belongs to a process with this id that announced exec: it is this process. */
+bool stk_pl_log_executed_us(const char *name);
+/* A file beyond the user's limit would not fail but kill (SIGXFSZ). */
+bool stk_pl_log_within_limit(uint64_t bytes);
 /* A block of the log, with its head filled in; NULL: no room. */
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot);
 /* Reserves the next blocks of a log that may not grow later. */
@@ -296,6 +304,15 @@ void stk_pl_log_cool(void); /* now and then */
 /* In a forked child: the parent's log is not ours. in_use: interrupted code will still write to it
  * when the handler that forked returns, so it stays mapped. */
 void stk_pl_log_leave(bool in_use);
+/* ---- slots.c ---- */
+void stk_pl_slots_start(const char *name); /* of their file; NULL: none */
+/* Takes a slot for a new log, and names the log. before: the log of the program that executed us;
+ * "" none. NULL: no slot. */
+struct stk_log_header *stk_pl_slot_take(char *before, size_t room);
+/* Moves a log from its slot to a file, whose STK_LOG_FIRST bytes are allocated. It stays mapped at
+ * its address, and other threads may be writing to it. */
+int stk_pl_slot_leave(struct stk_log_header *block, long fd);
+
 /* Fresh zeroed memory, never freed; NULL: none. */
 void *stk_pl_memory(size_t bytes);
 void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born);
@@ -326,6 +343,12 @@ struct stk_pl_file *stk_pl_label(const char *text);
 /* Makes sure that the name is in this process's log. */
 bool stk_pl_file_log(struct stk_pl_file *f);
 uint64_t stk_pl_hash(const char *text, size_t n);
+
+/* ---- objects.c ---- */
+enum stk_pl_where { STK_PL_NEXT /* behind our library, in the order of search */, STK_PL_ANYWHERE };
+/* A function of the objects that were loaded with the program. NULL: none, or for dlsym(). Takes no
+ * lock. */
+void *stk_pl_object_find(const char *name, enum stk_pl_where where);
 
 /* ---- rules.c ---- */
 void stk_pl_rules_start(const char *include, const char *exclude, const char *log_dir);

@@ -1,15 +1,23 @@
 /*
- * real.c - looks up the functions that ours wrap.
+ * real.c - looks up the functions that ours wrap: in the objects loaded with the program, or else
+ * by the loader.
  */
 #include "preload/priv.h"
 
 /* These moved into libc.so.6 with glibc 2.34 and have a new version there. By their old version
  * they are also found in older C libraries: in a container, a missing symbol of ours would prevent
- * every program from starting. */
+ * every program from starting. Weak: in those libraries they are in libdl, which we do not load
+ * (0.05 ms per process). A program that loads objects later has it. */
 STK_OLD_GLIBC(dlsym);
 STK_OLD_GLIBC(dlopen);
 STK_OLD_GLIBC(dladdr);
 STK_OLD_GLIBC(dlerror);
+#pragma weak dlsym
+#pragma weak dlopen
+#pragma weak dladdr
+#pragma weak dlerror
+
+extern const char __ehdr_start[] HIDDEN, _end[] HIDDEN; /* of our library: set by the linker */
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <errno.h>
@@ -29,45 +37,36 @@ long stk_sys6(long n, long a, long b, long c, long d, long e, long f)
 /* In our own library: not the real function. */
 static bool ours(const void *p)
 {
-    Dl_info there, here;
-    return dladdr(p, &there) && dladdr((const void *)(uintptr_t)ours, &here) &&
-           there.dli_fbase == here.dli_fbase;
+    return (const char *)p >= __ehdr_start && (const char *)p < _end;
+}
+
+static bool loader_is_there(void)
+{
+    return &dlsym && &dlopen && &dladdr && &dlerror;
 }
 
 void *stk_pl_real(const char *name)
 {
-    return dlsym(RTLD_NEXT, name);
-}
-
-extern const struct stk_pl_wanted __start_stk_wanted[] HIDDEN, __stop_stk_wanted[] HIDDEN;
-
-__attribute__((constructor(101))) static void find_all(void)
-{
-    bool all = true;
-    for (const struct stk_pl_wanted *w = __start_stk_wanted; w < __stop_stk_wanted; w++) {
-        void *found = dlsym(RTLD_NEXT, w->name);
-        if (found)
-            memcpy(w->at, &found, sizeof found);
-        all = all && found;
-    }
-    if (!all)
+    void *found = stk_pl_object_find(name, STK_PL_NEXT);
+    if (found || !loader_is_there())
+        return found;
+    found = dlsym(RTLD_NEXT, name);
+    if (!found)
         dlerror(); /* a function that the C library lacks is not the program's error */
+    return found;
 }
 
 /* Python exports its functions, also where it is part of another program. */
 bool stk_pl_is_python(void)
 {
-    bool is = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
-    if (!is)
-        dlerror();
-    return is;
+    return stk_pl_object_find("Py_IsInitialized", STK_PL_ANYWHERE) != NULL;
 }
 
 void *stk_pl_real_of(const char *name, const void *return_address)
 {
-    void *p = dlsym(RTLD_NEXT, name);
+    void *p = stk_pl_real(name);
     Dl_info caller;
-    if (p)
+    if (p || !loader_is_there())
         return p;
     if (return_address && dladdr(return_address, &caller) && caller.dli_fname) {
         void *library = dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);

@@ -14,21 +14,21 @@ struct pattern {
     bool glob, path; /* has wildcards; has a slash */
 };
 struct rules {
-    struct pattern of[STK_RULES_MAX];
     uint32_t n;
+    struct pattern of[STK_RULES_MAX];
     char text[STK_RULES_BYTES];
 };
-static struct rules included, excluded;
+static STK_TABLE struct rules included, excluded;
 static struct pattern log_folder;
 
 static void take(struct rules *r, const char *list)
 {
     size_t n = list ? strlen(list) : 0;
-    r->n = 0;
-    if (n >= sizeof r->text)
-        n = 0; /* a truncated pattern would mean something else */
-    if (n)
-        memcpy(r->text, list, n);
+    if (r->n)
+        r->n = 0;
+    if (!n || n >= sizeof r->text) /* a truncated pattern would mean something else */
+        return;
+    memcpy(r->text, list, n);
     r->text[n] = 0;
     for (char *at = r->text; *at && r->n < STK_RULES_MAX;) {
         size_t length = strcspn(at, ":");
@@ -115,7 +115,7 @@ static uint32_t script_due; /* its script has not been opened yet */
 
 /* Source files whose compiled form was looked for: modules, by the hash of folder and name. */
 #define MODULES 2048u
-static uint64_t modules[MODULES];
+static STK_TABLE uint64_t modules[MODULES];
 static uint32_t nmodules;
 
 static bool is_module(uint64_t hash, bool add)

@@ -31,7 +31,9 @@ static const char *const wanted[] = {
 static bool is_wanted(const char *variable)
 {
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        size_t n = wanted[i] ? strlen(wanted[i]) : 0;
+        if (!wanted[i] || wanted[i][0] != variable[0])
+            continue;
+        size_t n = strlen(wanted[i]);
         if (n && strncmp(variable, wanted[i], n) == 0 && variable[n] == '=')
             return true;
     }
@@ -133,6 +135,7 @@ void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
     h->start_real_ns = stk_pl_clock_real() - passed;
     h->trace = stk_pl.trace;
     stk_pl_places_name(h);
+    memcpy(h->name, stk_pl.name, strnlen(stk_pl.name, sizeof h->name - 1));
     memcpy(h->host, stk_pl.host, sizeof h->host);
     memcpy(h->exe, self.exe, sizeof h->exe);
     memcpy(h->command, self.command, sizeof h->command);

@@ -27,7 +27,7 @@ STK_OLD_GLIBC(pthread_setspecific);
 __thread struct stk_pl_tls stk_pl_self STK_PL_TLS;
 struct stk_pl_lock stk_pl_threads_lock;
 
-static struct stk_pl_thread *slot[SLOTS];
+static STK_TABLE struct stk_pl_thread *slot[SLOTS];
 static uint32_t nslots, first_free; /* first_free: slot + 1, 0 none */
 static pthread_key_t key;
 static bool key_set;         /* otherwise we are not notified of a thread's end, and check

@@ -15,7 +15,7 @@
  * transfer is recorded with no duration. */
 #define SLOTS  512
 #define PROBES 8
-static struct transfer {
+static STK_TABLE struct transfer {
     const void *control; /* NULL: free (atomic) */
     uint64_t start_ns;
     bool write, counted; /* counted: lio_listio() waited and recorded it */

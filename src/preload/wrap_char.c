@@ -9,7 +9,7 @@
 #include "preload/priv.h"
 #include "preload/stream.h"
 
-struct stk_stream_run stk_stream_runs[STK_STREAMS];
+STK_TABLE struct stk_stream_run stk_stream_runs[STK_STREAMS];
 static bool some; /* there were runs (atomic) */
 
 void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
@@ -33,6 +33,8 @@ void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
 
 void stk_stream_end_all(void)
 {
+    if (!__atomic_load_n(&some, __ATOMIC_RELAXED)) /* otherwise it would cost ten pages */
+        return;
     for (int fd = 0; fd < STK_STREAMS; fd++) {
         FILE *f = __atomic_load_n(&stk_stream_runs[fd].stream, __ATOMIC_RELAXED);
         if (f)
@@ -43,7 +45,7 @@ void stk_stream_end_all(void)
 /* The runs that a child inherits belong to its parent. */
 void stk_stream_forked(void)
 {
-    if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED)) /* otherwise it would cost ten pages */
+    if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED))
         memset(stk_stream_runs, 0, sizeof(stk_stream_runs));
 }
 

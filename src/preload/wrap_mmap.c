@@ -12,7 +12,7 @@
 /* Where files are mapped, for calls that take an address. A new mapping replaces the oldest:
  * msync() on that is then not counted. */
 #define MAPPINGS 256
-static struct mapping {
+static STK_TABLE struct mapping {
     uintptr_t from, to; /* from is stored last (atomic); 0: none */
     uint32_t name;
 } mappings[MAPPINGS];

@@ -118,7 +118,7 @@ static const struct stk_log_event *peek(struct merge *m, struct stream *s)
         if (s->next >= s->nblocks)
             return NULL;
         struct stk_log_block head;
-        uint64_t from = (uint64_t)s->block[s->next++] * STK_LOG_BLOCK;
+        uint64_t from = stk_log_block_at(s->block[s->next++]);
         size_t got = 0;
         s->n = s->at = 0;
         if (!s->event && !(s->event = malloc(STK_LOG_BLOCK)))
@@ -191,7 +191,7 @@ static int events_of(struct merge *m, const char *path, struct stk_err *err)
 {
     struct stk_buf name = STK_BUF_INIT;
     bool damaged = false;
-    if (stk_log_open(&m->file, path, NULL) < 0)
+    if (stk_log_open(&m->file, &(struct stk_log_at){path, 0}, NULL) < 0)
         return 0; /* left out when the profile was read, or removed since */
     int rc = m->file.head.trace ? stk_log_names(&m->file, &m->names, &damaged, err) : 0;
     if (!rc && m->file.head.trace)

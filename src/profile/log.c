@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "proflog/slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,10 @@
 static int check_header(struct stk_log_file *f, size_t got, uint64_t size, struct stk_err *err)
 {
     struct stk_log_header *h = &f->head;
+    memcpy(h, f->zero, sizeof *h);
+    if (got >= sizeof *h && h->magic == STK_SLOTS_MAGIC)
+        return stk_err_set(err, STK_E_UNSUPPORTED, f->path, 8,
+                           "logs written by another version of stoker");
     if (got < sizeof *h || h->magic != STK_LOG_MAGIC)
         return stk_err_set(err, STK_E_CORRUPT, f->path, 0, "not a log of the preload library%s",
                            got < sizeof *h ? " (too short)" : "");
@@ -36,22 +41,26 @@ static int check_header(struct stk_log_file *f, size_t got, uint64_t size, struc
                            "written by another version of stoker");
     h->parent[sizeof h->parent - 1] = h->host[sizeof h->host - 1] = '\0';
     h->exe[sizeof h->exe - 1] = h->cwd[sizeof h->cwd - 1] = '\0';
+    h->name[sizeof h->name - 1] = '\0';
     uint64_t whole = size / STK_LOG_BLOCK;
-    f->cut = h->nblocks > whole;
-    f->nblocks = f->cut ? (uint32_t)whole : h->nblocks;
+    f->cut = h->nblocks > whole || got < STK_LOG_FIRST;
+    f->nblocks = (h->nblocks > whole ? (uint32_t)whole : h->nblocks) + STK_LOG_SMALL;
     return 0;
 }
 
-int stk_log_open(struct stk_log_file *f, const char *path, struct stk_err *err)
+int stk_log_open(struct stk_log_file *f, const struct stk_log_at *where, struct stk_err *err)
 {
     struct stat sb;
     size_t got = 0;
-    *f = (struct stk_log_file){.path = path};
-    int rc = stk_read_open(AT_FDCWD, path, 0, &f->fd, &sb, path, err);
+    *f = (struct stk_log_file){.path = where->path, .fd = -1};
+    if (!(f->zero = calloc(1, STK_LOG_FIRST)))
+        return stk_err_nomem(err, STK_LOG_FIRST);
+    int rc = stk_read_open(AT_FDCWD, f->path, 0, &f->fd, &sb, f->path, err);
     if (rc == STK_E_UNSUPPORTED)
         rc = STK_E_CORRUPT; /* a pipe or the like: not a log of any version */
-    rc = rc ? rc : stk_pread_full(f->fd, &f->head, sizeof f->head, 0, &got, path, err);
-    rc = rc ? rc : check_header(f, got, (uint64_t)sb.st_size, err);
+    rc = rc ? rc : stk_pread_full(f->fd, f->zero, STK_LOG_FIRST, where->at, &got, f->path, err);
+    /* A slot has block 0 only. */
+    rc = rc ? rc : check_header(f, got, where->at ? STK_LOG_BLOCK : (uint64_t)sb.st_size, err);
     if (rc)
         stk_log_close(f);
     return rc;
@@ -62,22 +71,38 @@ void stk_log_close(struct stk_log_file *f)
     if (f->fd >= 0)
         close(f->fd);
     free(f->window);
-    f->window = NULL;
+    free(f->zero);
+    f->window = f->zero = NULL;
     f->fd = -1;
+}
+
+uint64_t stk_log_block_at(uint32_t i)
+{
+    return (uint64_t)(i - STK_LOG_SMALL) * STK_LOG_BLOCK;
+}
+
+static const struct stk_log_block *small_block(const struct stk_log_file *f, uint32_t i)
+{
+    struct stk_log_small small = stk_log_small(i);
+    const struct stk_log_block *b = (const void *)(f->zero + small.at);
+    bool empty = !b->kind && !b->used;
+    return b->used <= small.bytes - sizeof *b && (empty || b->kind == small.kind) ? b : NULL;
 }
 
 const struct stk_log_block *stk_log_block(struct stk_log_file *f, uint32_t i)
 {
-    if (i >= f->nblocks)
+    if (!i || i >= f->nblocks)
         return NULL;
+    if (i <= STK_LOG_SMALL)
+        return small_block(f, i - 1);
     uint32_t want = f->nblocks < WINDOW ? f->nblocks : WINDOW;
     if (!f->window && !(f->window = malloc((size_t)want * STK_LOG_BLOCK)))
         return NULL;
     if (i < f->first || i - f->first >= f->count) {
         size_t n = f->nblocks - i < want ? f->nblocks - i : want, got = 0;
         f->count = 0;
-        if (stk_pread_full(f->fd, f->window, n * STK_LOG_BLOCK, (uint64_t)i * STK_LOG_BLOCK, &got,
-                           f->path, NULL) < 0)
+        if (stk_pread_full(f->fd, f->window, n * STK_LOG_BLOCK, stk_log_block_at(i), &got, f->path,
+                           NULL) < 0)
             return NULL;
         f->first = i;
         f->count = (uint32_t)(got / STK_LOG_BLOCK);
@@ -318,8 +343,8 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->dropped_trace = h->dropped_trace;
     p->uring_rings = h->uring_rings;
     p->kernel_aio_calls = h->kernel_aio_calls;
-    p->blind = (h->uring_rings && !h->told_read_bytes) ||
-               h->kernel_aio_results < h->kernel_aio_transfers;
+    p->blind =
+        (h->uring_rings && !h->told_read_bytes) || h->kernel_aio_results < h->kernel_aio_transfers;
     p->told_read_bytes = h->told_read_bytes;
     p->grouped_files = h->grouped_files;
     p->libraries = h->libraries;
@@ -385,12 +410,13 @@ static int fill_process(struct reading *r, const char *name, struct stk_err *err
     return stk_pb_host(pb, h->host, &p->host, err);
 }
 
-int stk_pb_log(struct stk_pb *pb, const char *path, const char *name, struct stk_err *err)
+int stk_pb_log(struct stk_pb *pb, const struct stk_log_at *where, const char *name,
+               struct stk_err *err)
 {
     struct reading r = {.pb = pb};
     struct stk_err why = {0};
     pb->logs++;
-    int rc = stk_log_open(&r.file, path, &why);
+    int rc = stk_log_open(&r.file, where, &why);
     if (rc) {
         char text[300 + sizeof why.what];
         snprintf(text, sizeof text, "%.250s: %s", name, why.what);

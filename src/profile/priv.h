@@ -145,21 +145,30 @@ void stk_pb_word(struct stk_buf *out, struct stk_secret *secret, const char *wor
 /* A path without "//", "/./" and "/../", absolute if cwd is. */
 int stk_pb_path(struct stk_buf *out, const char *cwd, const char *name, size_t length);
 
-/* profile/log.c: a log file, block by block. */
+/* Where a log is: a file, or a slot of one. */
+struct stk_log_at {
+    const char *path;
+    uint64_t at; /* of the slot; 0: the whole file */
+};
+
+/* profile/log.c: a log, block by block. */
 struct stk_log_file {
     int fd;
     const char *path; /* borrowed */
     struct stk_log_header head;
-    uint32_t nblocks;      /* whole ones */
+    uint32_t nblocks;      /* whole ones: block 0, its small ones, and the others */
     bool cut;              /* the header announces more */
-    uint8_t *window;       /* some of its blocks … */
+    uint8_t *zero;         /* block 0 */
+    uint8_t *window;       /* some of its other blocks … */
     uint32_t first, count; /* … which */
 };
 /* STK_E_CORRUPT: not a log; STK_E_UNSUPPORTED: of another version. Close with stk_log_close(). */
-int stk_log_open(struct stk_log_file *f, const char *path, struct stk_err *err);
+int stk_log_open(struct stk_log_file *f, const struct stk_log_at *where, struct stk_err *err);
 void stk_log_close(struct stk_log_file *f);
-/* Block i: its head, followed by its content; NULL: damaged or unreadable. */
+/* Block i, from 1: its head, followed by its content; NULL: damaged or unreadable. */
 const struct stk_log_block *stk_log_block(struct stk_log_file *f, uint32_t i);
+/* The offset of a block that is not small. */
+uint64_t stk_log_block_at(uint32_t i);
 
 struct stk_log_names { /* the table of names of one log */
     struct stk_buf text;
@@ -174,7 +183,8 @@ int stk_log_names(struct stk_log_file *f, struct stk_log_names *names, bool *dam
 void stk_log_names_release(struct stk_log_names *names);
 
 /* Adds one log to the profile. A log that cannot be used is noted and not an error. */
-int stk_pb_log(struct stk_pb *pb, const char *path, const char *name, struct stk_err *err);
+int stk_pb_log(struct stk_pb *pb, const struct stk_log_at *where, const char *name,
+               struct stk_err *err);
 
 /* profile/run.c */
 int stk_pb_run(struct stk_pb *pb, const char *dir, const char *name, struct stk_err *err);

@@ -96,6 +96,9 @@ struct stk_prof_bin {     /* over all threads and processes (POSIX, STDIO, ASYNC
     uint64_t read_ns, write_ns, meta_ns;
 };
 
+/* The time line of each unit: threads in an I/O call, on average, in equal parts of the run. */
+#define STK_PROF_UNIT_BINS 128
+
 struct stk_prof_gap { /* time between reads of a thread, over all threads; by log2 of ns */
     uint64_t count, ns;
 };
@@ -167,6 +170,7 @@ struct stk_profile {
     size_t nrecs;
     struct stk_prof_bin bin[STK_PROF_BINS];
     double bin_s; /* width */
+    float *unit_busy; /* [nunits][STK_PROF_UNIT_BINS]; NULL: no time line */
     struct stk_prof_gap gap[STK_GAP_BINS];
     struct stk_prof_reading *reading;
     size_t nreadings;

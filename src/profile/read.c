@@ -6,19 +6,24 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "proflog/slots.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_FILES 4000000u /* in the folder */
 
-enum kind { OTHER, LOG, RUN, DARSHAN };
+enum kind { OTHER, LOG, RUN, DARSHAN, SLOTS };
 
 struct entry {
     enum kind kind;
     char *name;
+    char *file;  /* LOG: that has it in a slot; NULL: it is a file itself */
+    uint64_t at; /* of the slot */
 };
 
 struct listing {
@@ -30,7 +35,7 @@ static enum kind kind_of(const char *name)
 {
     size_t n = strlen(name);
     if (stk_text_ends(name, n, STK_LOG_SUFFIX))
-        return LOG;
+        return stk_text_ends(name, n, STK_SLOTS_SUFFIX) ? SLOTS : LOG;
     if (strncmp(name, "run.", 4) == 0 && stk_text_ends(name, n, ".json"))
         return RUN;
     return stk_text_ends(name, n, ".darshan") ? DARSHAN : OTHER;
@@ -41,15 +46,112 @@ static int by_name(const void *a, const void *b)
     const struct entry *x = a, *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
-    return strcmp(x->name, y->name);
+    int c = strcmp(x->name, y->name);
+    return c ? c : (x->file != NULL) - (y->file != NULL); /* a log's own file before its slot */
+}
+
+static void entry_release(struct entry *e)
+{
+    free(e->name);
+    free(e->file);
 }
 
 static void listing_release(struct listing *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        free(l->entry[i].name);
+        entry_release(&l->entry[i]);
     free(l->entry);
     *l = (struct listing){0};
+}
+
+static int add_entry(struct listing *l, enum kind kind, const char *name, const char *file,
+                     uint64_t at, struct stk_err *err)
+{
+    int rc = STK_ARRAY_MORE(l->entry, l->n, err);
+    if (!rc && l->n >= MAX_FILES)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, name, -1, "more than %u files", MAX_FILES);
+    struct entry e = {.kind = kind, .at = at};
+    if (!rc && (!(e.name = strdup(name)) || (file && !(e.file = strdup(file))))) {
+        entry_release(&e);
+        rc = stk_err_nomem(err, strlen(name));
+    }
+    if (!rc)
+        l->entry[l->n++] = e;
+    return rc;
+}
+
+/* A slot that is empty, or whose log has moved to a file of its own, has no magic number. */
+static int list_slot(struct listing *l, const char *file, int fd, uint32_t i, struct stk_err *err)
+{
+    struct stk_log_header h;
+    size_t got = 0;
+    if (stk_pread_full(fd, &h, sizeof h, stk_slot_at(i), &got, file, NULL) || got < sizeof h ||
+        h.magic != STK_LOG_MAGIC)
+        return 0;
+    h.name[sizeof h.name - 1] = '\0';
+    bool safe = kind_of(h.name) == LOG && !strchr(h.name, '/');
+    return add_entry(l, LOG, safe ? h.name : file, file, stk_slot_at(i), err);
+}
+
+/* fd: -1 has none. */
+static uint32_t slots_in(int fd, uint64_t size)
+{
+    uint64_t head[2] = {0}; /* magic number; version, and whether it is closed */
+    size_t got = 0;
+    if (fd < 0 || stk_pread_full(fd, head, sizeof head, 0, &got, "", NULL) ||
+        head[0] != STK_SLOTS_MAGIC || (uint32_t)head[1] != STK_LOG_VERSION)
+        return UINT32_MAX;
+    uint64_t n = size > STK_SLOTS_HEAD ? (size - STK_SLOTS_HEAD) / STK_LOG_FIRST : 0;
+    return n < STK_SLOTS_MOST ? (uint32_t)n : STK_SLOTS_MOST;
+}
+
+/* The logs in a file of slots. If it is damaged or of another version, it is listed as a log, and
+ * then reported as one. */
+static int list_slots(struct listing *l, const char *folder, const char *file, struct stk_err *err)
+{
+    struct stat sb = {0};
+    int fd = -1;
+    char *path = stk_path_join(folder, file);
+    if (!path)
+        return stk_err_nomem(err, strlen(file));
+    (void)stk_read_open(AT_FDCWD, path, 0, &fd, &sb, path, NULL);
+    uint32_t n = slots_in(fd, (uint64_t)sb.st_size);
+    int rc = n == UINT32_MAX ? add_entry(l, LOG, file, NULL, 0, err) : 0;
+    for (uint32_t i = 0; !rc && n != UINT32_MAX && i < n; i++)
+        rc = list_slot(l, file, fd, i, err);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}
+
+/* The file has its magic number once everything else is in it. */
+static bool is_complete(const char *folder, const char *name)
+{
+    struct stk_log_file f = {.fd = -1};
+    char *path = stk_path_join(folder, name);
+    int rc = path ? stk_log_open(&f, &(struct stk_log_at){path, 0}, NULL) : STK_E_NOMEM;
+    stk_log_close(&f);
+    free(path);
+    return rc == 0;
+}
+
+/* If a process was killed while its log moved from its slot to a file, both have it. */
+static void drop_twins(const char *folder, struct listing *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        struct entry *e = &l->entry[i], *before = kept ? &l->entry[kept - 1] : NULL;
+        if (!before || !e->file || before->file || strcmp(before->name, e->name) != 0) {
+            l->entry[kept++] = *e;
+        } else if (is_complete(folder, e->name)) {
+            entry_release(e);
+        } else {
+            entry_release(before);
+            *before = *e;
+        }
+    }
+    l->n = kept;
 }
 
 static int list_folder(const char *path, struct listing *l, struct stk_err *err)
@@ -60,30 +162,26 @@ static int list_folder(const char *path, struct listing *l, struct stk_err *err)
     int rc = 0;
     for (struct dirent *d; !rc && (d = readdir(dir));) {
         enum kind kind = kind_of(d->d_name);
-        if (kind == OTHER)
-            continue;
-        rc = STK_ARRAY_MORE(l->entry, l->n, err);
-        if (!rc && l->n >= MAX_FILES)
-            rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "more than %u files", MAX_FILES);
-        char *name = rc ? NULL : strdup(d->d_name);
-        if (!rc && !name)
-            rc = stk_err_nomem(err, strlen(d->d_name));
-        if (!rc)
-            l->entry[l->n++] = (struct entry){kind, name};
+        if (kind == SLOTS)
+            rc = list_slots(l, path, d->d_name, err);
+        else if (kind != OTHER)
+            rc = add_entry(l, kind, d->d_name, NULL, 0, err);
     }
     closedir(dir);
     if (l->n)
         qsort(l->entry, l->n, sizeof *l->entry, by_name);
+    drop_twins(path, l);
     return rc;
 }
 
 static int read_entry(struct stk_pb *pb, const char *dir, const struct entry *e,
                       struct stk_err *err)
 {
-    char *path = stk_path_join(dir, e->name);
+    char *path = stk_path_join(dir, e->file ? e->file : e->name);
     if (!path)
         return stk_err_nomem(err, strlen(dir));
-    int rc = e->kind == LOG   ? stk_pb_log(pb, path, e->name, err)
+    const struct stk_log_at where = {path, e->at};
+    int rc = e->kind == LOG   ? stk_pb_log(pb, &where, e->name, err)
              : e->kind == RUN ? stk_pb_run(pb, dir, e->name, err)
                               : stk_pb_darshan(pb, path, err);
     free(path);
@@ -130,7 +228,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
     if (!S_ISREG(sb.st_mode) || !stk_text_ends(path, strlen(path), STK_LOG_SUFFIX))
         return stk_err_set(err, STK_E_USAGE, path, -1,
                            "neither a folder of `stoker profile` nor a Darshan log");
-    return stk_pb_log(pb, path, stk_base_name(path), err);
+    return stk_pb_log(pb, &(struct stk_log_at){path, 0}, stk_base_name(path), err);
 }
 
 /* Moves a table from malloc into the arena. */

@@ -5,6 +5,7 @@
  */
 #include "profile/priv.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define CLOCK_LIMIT_NS                                                                             \
@@ -295,12 +296,49 @@ static void spread_bin(struct stk_profile *p, const struct stk_log_bin *b, doubl
     spread(p, FIELD(meta_ns), b->meta_ns, from, to);
 }
 
+/* Spreads seconds in I/O over the parts of the run that [from, to) covers; beyond its end, the last
+ * part takes them. */
+static void spread_unit(float *busy, double part_s, double seconds, double from, double to)
+{
+    size_t i = (size_t)fmin(from / part_s, STK_PROF_UNIT_BINS - 1);
+    for (double at = from; at < to && i < STK_PROF_UNIT_BINS; i++) {
+        double edge = i + 1 < STK_PROF_UNIT_BINS ? fmin(to, (double)(i + 1) * part_s) : to;
+        if (edge <= at) /* rounded */
+            continue;
+        busy[i] += (float)(seconds * (edge - at) / (to - from) / part_s);
+        at = edge;
+    }
+}
+
+static int make_units(struct stk_profile *p, struct stk_err *err)
+{
+    size_t bytes = (size_t)p->nunits * STK_PROF_UNIT_BINS * sizeof *p->unit_busy;
+    if (!bytes)
+        return 0;
+    p->unit_busy = stk_arena_alloc(&p->arena, bytes);
+    if (!p->unit_busy)
+        return stk_err_nomem(err, bytes);
+    memset(p->unit_busy, 0, bytes);
+    return 0;
+}
+
+/* Adds a bin of a process's time line, at [from, to), to the job and to its unit. */
+static void add_part(struct stk_profile *p, const struct stk_prof_proc *proc,
+                     const struct stk_log_bin *b, double from, double to)
+{
+    double part_s = p->bin_s * STK_PROF_BINS / STK_PROF_UNIT_BINS;
+    spread_bin(p, b, from, to);
+    if (p->unit_busy && proc->unit < p->nunits)
+        spread_unit(p->unit_busy + (size_t)proc->unit * STK_PROF_UNIT_BINS, part_s,
+                    1e-9 * (double)busy_ns(b), from, to);
+}
+
 int stk_pb_bins(struct stk_pb *pb, struct stk_err *err)
 {
-    (void)err;
     struct stk_profile *p = pb->p;
     p->bin_s = p->run_s > 0 ? p->run_s / STK_PROF_BINS : 1e-6;
-    for (size_t i = 0; i < p->nprocs; i++) {
+    int rc = make_units(p, err);
+    for (size_t i = 0; i < p->nprocs && !rc; i++) {
         const struct stk_pb_proc *x = &pb->proc[i];
         double width = (double)x->line_ns / 1e9;
         for (uint32_t k = 0; k < x->line_bins; k++) {
@@ -308,8 +346,8 @@ int stk_pb_bins(struct stk_pb *pb, struct stk_err *err)
             /* The last bin extends past the end of the process. */
             if (p->proc[i].end_s > from && p->proc[i].end_s < to)
                 to = p->proc[i].end_s;
-            spread_bin(p, &x->line[k], from, to);
+            add_part(p, &p->proc[i], &x->line[k], from, to);
         }
     }
-    return 0;
+    return rc;
 }

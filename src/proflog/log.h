@@ -5,10 +5,11 @@
  *
  * The file HOST.PID.N.stklog (N: 0, then 1, 2, … when a process executes another program) is a
  * sequence of blocks of STK_LOG_BLOCK bytes, allocated on disk (fallocate) before they are mapped:
- * a full disk cannot raise SIGBUS. Block 0 is the header. Every other block has one kind and
- * belongs to one thread slot (or to the process); its head says which. A block's content grows;
- * `used` is stored (release) after the content it covers, so a reader of a killed process's file
- * sees complete entries only.
+ * a full disk cannot raise SIGBUS. Block 0 has the header, and behind it the small blocks that
+ * are all a short process needs; a log without others may be in a slot (proflog/slots.h) instead
+ * of a file. Every block but the first has one kind and belongs to one thread slot (or to the
+ * process); its head says which. A block's content grows; `used` is stored (release) after the
+ * content it covers, so a reader of a killed process's file sees complete entries only.
  */
 #ifndef STK_PROFLOG_LOG_H
 #define STK_PROFLOG_LOG_H
@@ -19,9 +20,14 @@
 #include "proflog/cover.h"
 
 #define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
-#define STK_LOG_VERSION 3u
+#define STK_LOG_VERSION 4u
 #define STK_LOG_BLOCK   65536u
 #define STK_LOG_SUFFIX  ".stklog"
+/* In the preload library: which version of logs it writes, so that the launcher sees before a run
+ * whether they can be read. */
+#define STK_LOG_TEXT_(version) "stoker-preload: logs of version " #version ";"
+#define STK_LOG_TEXT(version)  STK_LOG_TEXT_(version)
+#define STK_LOG_WRITES         STK_LOG_TEXT(STK_LOG_VERSION)
 
 /* For names of hosts and programs in file names: other characters become '_'. */
 static inline char stk_name_char(char c)
@@ -61,12 +67,14 @@ struct stk_log_header {
     uint32_t version, header_bytes, block_bytes, counters; /* counters: STK_C_COUNT of the writer */
     uint32_t nblocks; /* in use, including the header (atomic) */
     uint32_t pid, ppid, born, end;
-    uint32_t pid_space;                    /* the namespace of the pids, by its inode; 0: unknown */
+    uint32_t pid_space;   /* the namespace of the pids, by its inode; 0: unknown */
+    uint32_t before, pad; /* before: the next slot of its chain (proflog/slots.h) */
     uint64_t start_real_ns, start_mono_ns; /* the same moment on two clocks */
     uint64_t last_ns;                      /* since the start: the last recorded event */
     uint64_t end_ns;                       /* since the start; 0: its end was not observed */
     uint64_t cpu_ns;                       /* of the process, as last seen */
-    char parent[128];                      /* file name of that log; "" for STK_BORN_START */
+    char name[128];                        /* HOST.PID.N.stklog, also if it is in a slot */
+    char parent[128];                      /* name of that log; "" for STK_BORN_START */
     char host[64], exe[512], cwd[512];     /* truncated if too long, terminated */
     char command[2048];                    /* arguments, each ended by a NUL; two NULs end it */
     char environment[2048]; /* NAME=VALUE, each ended by a NUL, two NULs end it: the variables for
@@ -93,7 +101,7 @@ struct stk_log_header {
     uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
     /* The main thread's time in waits: on pipes and sockets, and on semaphores. */
     uint64_t wait_processes_ns, wait_threads_ns;
-    uint64_t libraries;                  /* loaded (atomic): proflog/libraries.h */
+    uint64_t libraries; /* loaded (atomic): proflog/libraries.h */
     struct stk_log_place left_out[STK_LOG_PLACES];
 };
 
@@ -145,10 +153,10 @@ struct stk_log_thread {
     uint32_t tid, threads; /* the last thread in this slot; how many used it */
     uint64_t cpu_ns;       /* unused, 0 */
     uint64_t bin_ns;       /* width: 10 ms at first */
-    struct stk_log_bin bin[STK_LOG_BINS];
     /* Time between the end of a read and the start of the thread's next one, by log2 of ns: the
      * processing of the data. */
     uint64_t gap_count[STK_GAP_BINS], gap_ns[STK_GAP_BINS];
+    struct stk_log_bin bin[STK_LOG_BINS];
 };
 
 /* TRACE: every operation, in the order of ends. */
@@ -187,7 +195,24 @@ struct stk_log_mark {
     uint32_t slot, depth;      /* phases nest */
 };
 
-_Static_assert(sizeof(struct stk_log_header) <= STK_LOG_BLOCK, "the header fits its block");
+/* The small blocks behind the header, and the bytes of block 0 that they and the header take. They
+ * are placed so that a process that reads one file touches four pages. */
+#define STK_LOG_FIRST 32768u
+#define STK_LOG_SMALL 3u
+struct stk_log_small {
+    uint32_t kind, at, bytes; /* bytes: with its head */
+};
+static inline struct stk_log_small stk_log_small(uint32_t i)
+{
+    static const struct stk_log_small all[STK_LOG_SMALL] = {{STK_BLK_NAMES, 7168, 1024},
+                                                            {STK_BLK_RECORDS, 8192, 10624},
+                                                            {STK_BLK_THREAD, 18816, 13056}};
+    return all[i];
+}
+
+_Static_assert(sizeof(struct stk_log_header) <= 7168, "the header fits before the small blocks");
+_Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= 13056,
+               "a time line fits its small block");
 _Static_assert(sizeof(struct stk_log_block) % 64 == 0 && sizeof(struct stk_log_record) % 64 == 0 &&
                    offsetof(struct stk_log_record, n.c[STK_C_MIN_OFFSET]) / 64 ==
                        offsetof(struct stk_log_record, n.read_size[5]) / 64 &&

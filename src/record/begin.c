@@ -103,6 +103,11 @@ static int find_preload(struct stk_launch *l, struct stk_err *err)
     if (!rc && strpbrk(l->preload, " :"))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, l->preload, -1,
                          "a library whose path contains a blank or a colon cannot be preloaded");
+    if (!rc && !stk_launch_preload_fits(l->preload))
+        stk_launch_warn(l,
+                        "%s is of another version than this stoker, which will not be able to read "
+                        "its logs: install both together, or set STOKER_PRELOAD to the right one",
+                        l->preload);
     return rc;
 }
 
@@ -154,8 +159,10 @@ static void prepare_recording(struct stk_launch *l)
         rc = stk_launch_take_spool(l, &why);
     if (!rc)
         rc = name_readings(l, &why);
-    if (!rc)
+    if (!rc) {
+        stk_launch_make_slots(l);
         return;
+    }
     stk_launch_warn(l, "nothing is recorded: %s. The program runs all the same",
                     stk_err_text(&why, text, sizeof text));
     stk_launch_drop_spool(l);
@@ -172,6 +179,7 @@ int stk_launch_begin(const struct stk_launch_options *o, struct stk_launch **out
         return stk_err_nomem(err, sizeof *l);
     l->o = *o;
     l->folder = l->spool_folder = STK_FOLDER_INIT;
+    l->slots_fd = -1;
     sigaction(SIGXFSZ, &none, &l->size); /* a limit on file sizes stops our writing, not us */
     int rc = find_self(l, err);
     if (!rc)
@@ -199,6 +207,7 @@ void stk_launch_free(struct stk_launch *l)
     stk_sampler_free(l->sampler);
     free(l->program_path);
     free(l->preload);
+    stk_launch_release_slots(l);
     stk_folder_release(&l->folder);
     stk_folder_release(&l->spool_folder);
     free(l->note);

@@ -8,9 +8,11 @@
 
 #include "base/file.h"
 #include "base/secret.h"
+#include "host/alive.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
+#include "host/scratch.h"
 #include "record/priv.h"
 
 #define UNSEEN_MAX 256u
@@ -28,15 +30,15 @@ static void put_texts(struct stk_jw *w, const char *key, const char *const *text
 static void put_what(const struct stk_launch *l, struct stk_jw *w)
 {
     static const char *const linkage[] = {"unknown", "dynamic", "static", "setuid"};
-    struct stat st;
     stk_jw_put_str(w, "kind", "stoker-run");
     stk_jw_put_u64(w, "version", 1);
     stk_jw_put_str(w, "stoker", stk_version());
     stk_jw_put_str(w, "run", l->run_id);
     stk_jw_put_str(w, "state", l->ended ? "ended" : "running");
-    stk_jw_put_str(w, "host", l->host);
-    stk_jw_put_u64(w, "pid", (uint64_t)getpid());
-    stk_jw_put_u64(w, "pid_space", stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0);
+    struct stk_alive self;
+    stk_alive_self(&self);
+    snprintf(self.host, sizeof self.host, "%s", l->host);
+    stk_alive_put(&self, w);
     stk_jw_put_known_i64(w, "child", l->child > 0 ? (int64_t)l->child : -1);
     size_t words = 0;
     while (l->o.argv[words])
@@ -63,15 +65,7 @@ static void put_times(const struct stk_launch *l, struct stk_jw *w)
 
 static void put_job(const struct stk_launch *l, struct stk_jw *w)
 {
-    static const struct {
-        const char *name, *variable;
-    } known[] = {
-        {"slurm", "SLURM_JOB_ID"}, {"pbs", "PBS_JOBID"}, {"lsf", "LSB_JOBID"}, {"sge", "JOB_ID"}};
-    const char *job = NULL, *scheduler = NULL;
-    for (size_t i = 0; !job && i < sizeof known / sizeof *known; i++) {
-        job = getenv(known[i].variable);
-        scheduler = job ? known[i].name : NULL;
-    }
+    const char *scheduler, *job = stk_job_detect(&scheduler);
     stk_jw_put_known_i64(w, "rank", l->ranked ? (int64_t)l->rank.rank : -1);
     stk_jw_put_known_i64(w, "world", l->ranked ? (int64_t)l->rank.world : -1);
     stk_jw_put_str(w, "job", job);

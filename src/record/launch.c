@@ -172,8 +172,7 @@ static void start_watching(struct stk_launch *l)
                                     .every_s = l->o.sample_s,
                                     .csv_folder = l->spool ? &l->spool_folder : &l->folder,
                                     .csv_name = l->readings_name,
-                                    .logs = l->logs,
-                                    .host = l->host,
+                                    .logs = {l->logs, l->host, l->slots_fd},
                                     .start_mono_ns = l->start_mono_ns};
     if (stk_sampler_start(&s, &l->sampler, &why) != 0 && s.every_s > 0) {
         stk_launch_note(l, "no samples: %s", why.what);
@@ -188,6 +187,7 @@ static void start_watching(struct stk_launch *l)
 static int not_started(struct stk_launch *l, int wrong, struct stk_launch_result *r,
                        struct stk_err *err)
 {
+    stk_launch_drop_slots(l);
     stk_launch_drop_spool(l);
     stk_launch_drop_dir(l);
     r->dir = NULL;
@@ -210,6 +210,7 @@ static int finish(struct stk_launch *l, struct stk_err *err)
         stk_launch_note(l, "samples of CPU and memory end after %llu of them: %s",
                         (unsigned long long)t->readings, t->trouble);
     int rc = stk_launch_write_run(l, err);
+    stk_launch_close_slots(l);
     int copied = stk_copier_finish(l, &why);
     if (!copied)
         return rc;

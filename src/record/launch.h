@@ -11,7 +11,8 @@
  *   "run": text, the same for all tasks of a run ("slurm-123.0", "openmpi-…", "HOST-PID-NS")
  *   "state": "running" | "ended" ("running" without a launcher: it was killed)
  *   "host": text, "pid": launcher's, "child": the program's pid (only once ended), "pid_space":
- *       the namespace of these numbers, as in the logs' headers (0: unknown)
+ *       the namespace of these numbers, as in the logs' headers (0: unknown); "boot_id": of the
+ *       machine, "start_ticks": when the launcher started, by the kernel (host/alive.h)
  *   "command": [text…], "program": path found for command[0], "cwd": text
  *   "linkage": "dynamic" | "static" | "setuid" | "unknown" (static, setuid: it leaves no log)
  *   "start_real_ns": integer (CLOCK_REALTIME), "start_mono_ns": the same moment (CLOCK_MONOTONIC)
@@ -26,7 +27,7 @@
  *   "local_dir": text or null, "local_free_bytes": integer (a node-local directory with room)
  *   "settings": {"trace": bool, "for_s": number or null, "sample_s": number, "files": integer,
  *       "include": [text…], "exclude": [text…]}
- *   "samples": name of the CSV file or null; "logs": number of log files at the end
+ *   "samples": name of the CSV file or null; "logs": number of logs at the end
  *   "cpu_s": number, "peak_resident_bytes", "peak_threads", "peak_processes" (from the samples)
  *   "uring_pids": [pid…] that held an io_uring; "notes": [text…] whole sentences
  *   "child_io": [rchar, wchar, read_bytes, write_bytes] of the child and those it waited for

@@ -45,6 +45,8 @@ struct stk_launch {
     const char *logs;      /* dir or spool: where logs and readings are written */
     struct stk_folder spool_folder;
     const char *spool; /* its path; NULL: none */
+    char slots[96];    /* the file of slots for small logs; "": none */
+    int slots_fd;      /* -1: none */
     char run_name[128];
     const char *readings_name, *run_id;
     uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
@@ -73,6 +75,8 @@ uint64_t stk_launch_clock(clockid_t clock); /* ns */
 
 /* record/exec.c */
 void stk_program_look(const char *path, struct stk_program *p);
+/* Whether the preload library writes logs that this stoker reads. */
+bool stk_launch_preload_fits(const char *path);
 /* Checks that the options' patterns fit into the library's limits. */
 int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd,
                            struct stk_err *err);
@@ -105,6 +109,17 @@ const char *stk_launch_local_dir(uint64_t *free_bytes);
 int stk_copier_start(struct stk_launch *l, struct stk_err *err);
 /* Copies the rest and removes the spool; sets spool_left if that fails. */
 int stk_copier_finish(struct stk_launch *l, struct stk_err *err);
+
+/* record/slots.c */
+/* Creates the file of slots, if there can be one. */
+void stk_launch_make_slots(struct stk_launch *l);
+void stk_launch_drop_slots(struct stk_launch *l);  /* removes it */
+void stk_launch_close_slots(struct stk_launch *l); /* no further slot is taken; gives back room */
+void stk_launch_release_slots(struct stk_launch *l);
+uint32_t stk_slots_taken(int fd); /* fd: -1 has none */
+bool stk_slot_read(int fd, uint32_t i, struct stk_log_header *h);
+/* Whether a process with this id has, or had, a log in a slot. */
+bool stk_slots_know(int fd, pid_t pid);
 
 /* record/json.c */
 int stk_launch_write_run(struct stk_launch *l, struct stk_err *err);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ struct gpu_use {
 struct stk_sampler {
     struct stk_sampler_options o;
     struct stk_tree tree;
+    struct stk_peek *peek;
     struct stk_memory_meter memory;
     struct stk_gpus *gpus;
     struct gpu_use gpu;  /* as last seen */
@@ -158,12 +160,14 @@ static void take_reading(struct stk_sampler *s, bool last)
     struct stk_tree_sum sum;
     struct node_use node;
     struct gpu_use gpu;
+    /* Before the look, which may take long if processes are new: the next one counts the CPU time
+     * since then, too. */
+    double now_s = at_s(s);
     pthread_mutex_lock(&s->lock);
-    stk_sampler_look(&s->tree, s->o.logs, s->o.host, &sum);
+    stk_sampler_look(&s->tree, s->peek, &s->o.logs, &sum);
     double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
     gpu = s->gpu;
     pthread_mutex_unlock(&s->lock);
-    double now_s = at_s(s);
     look_at_node(s, &node);
     if (sum.processes > 1 && node.memory.used_bytes < sum.resident_bytes)
         sum.resident_bytes = node.memory.used_bytes;
@@ -286,6 +290,7 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     pthread_condattr_destroy(&attr);
     stk_memory_meter_init(&s->memory);
     int rc = stk_sampler_open_tree(&s->tree, o->root, err);
+    rc = rc ? rc : stk_peek_open(s->tree.proc_fd, &s->peek, err);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)
@@ -315,7 +320,10 @@ static bool lock_within(struct stk_sampler *s, unsigned seconds)
 void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
 {
     bool locked = lock_within(s, 1);
-    if (locked)
+    siginfo_t info;
+    /* It may be a child that read for the sampler, which has waited for it meanwhile. */
+    bool there = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (locked && there && !stk_peek_is_child(s->peek, pid))
         stk_tree_ended(&s->tree, pid);
     (void)stk_reap(pid, status, NULL);
     if (locked)
@@ -361,6 +369,7 @@ void stk_sampler_free(struct stk_sampler *s)
         close(s->csv);
     stk_buf_release(&s->line);
     stk_gpus_close(s->gpus);
+    stk_peek_close(s->peek);
     stk_tree_release(&s->tree);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);

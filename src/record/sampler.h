@@ -6,6 +6,7 @@
 #ifndef STK_RECORD_SAMPLER_H
 #define STK_RECORD_SAMPLER_H
 
+#include "host/peek.h"
 #include "host/tree.h"
 #include "record/folder.h"
 
@@ -19,10 +20,14 @@ struct stk_tree_sum {
 
 /* The tree below root, with the process ids of its own namespace. */
 int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err);
-/* Looks at every process again, and finds new ones. logs: where processes of this host write
- * theirs. */
-void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
-                      struct stk_tree_sum *sum);
+/* Where processes of this host write their logs. */
+struct stk_sampler_logs {
+    const char *folder, *host;
+    int slots_fd; /* -1: none */
+};
+/* Looks at every process again, and finds new ones. */
+void stk_sampler_look(struct stk_tree *t, struct stk_peek *peek,
+                      const struct stk_sampler_logs *logs, struct stk_tree_sum *sum);
 
 /* ---- the thread (sampler.c) ---- */
 
@@ -33,7 +38,8 @@ struct stk_sampler_options {
     pid_t root;
     double every_s; /* 0: no thread and no file; reaped processes are still counted */
     const struct stk_folder *csv_folder; /* where the file is created */
-    const char *csv_name, *logs, *host;
+    const char *csv_name;
+    struct stk_sampler_logs logs;
     uint64_t start_mono_ns;
 };
 struct stk_sampler_totals {

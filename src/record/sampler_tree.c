@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/priv.h"
 #include "record/sampler.h"
 
 #define COMMAND_MAX 512u
@@ -23,44 +24,55 @@ int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err)
                        "/proc does not show the processes of this container");
 }
 
-static void read_command(const struct stk_tree *t, struct stk_proc *p)
+/* A process that hangs does not let its command be read: its name has to do. */
+static enum stk_peeked read_command(struct stk_peek *peek, struct stk_proc *p)
 {
     char buf[COMMAND_MAX];
-    size_t n = stk_proc_command(t->proc_fd, p->pid, buf, sizeof buf);
+    struct stk_buf list = STK_BUF_INIT;
+    enum stk_peeked got = stk_peek_read(peek, p->pid, "cmdline", p->stat.state, &list);
+    size_t n = stk_proc_command_of((const char *)list.data, list.len, buf, sizeof buf);
+    stk_buf_release(&list);
     free(p->command);
     p->command = strdup(n ? buf : p->stat.comm);
+    return got;
+}
+
+static bool has_log(const struct stk_sampler_logs *logs, pid_t pid)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s/%s.%d.0.stklog", logs->folder, logs->host, (int)pid);
+    return access(path, F_OK) == 0 || stk_slots_know(logs->slots_fd, pid);
 }
 
 /* A process without a log may never get one: reads its command while it lives. */
-static void examine(const struct stk_tree *t, struct stk_proc *p, const char *logs,
-                    const char *host)
+static void examine(const struct stk_tree *t, struct stk_peek *peek, struct stk_proc *p,
+                    const struct stk_sampler_logs *logs)
 {
-    char path[4300];
     if (p->age == 2 || p->age % 32 == 0)
         p->uring = p->uring || stk_proc_has_uring(t->proc_fd, p->pid);
     if (p->age < 2 || p->examined)
         return;
-    p->examined = true;
-    snprintf(path, sizeof path, "%s/%s.%d.0.stklog", logs, host, (int)p->own_pid);
-    if (access(path, F_OK) != 0)
-        read_command(t, p);
+    p->examined = has_log(logs, p->own_pid) || read_command(peek, p) != STK_PEEK_LATER;
 }
 
-void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
-                      struct stk_tree_sum *sum)
+void stk_sampler_look(struct stk_tree *t, struct stk_peek *peek,
+                      const struct stk_sampler_logs *logs, struct stk_tree_sum *sum)
 {
     *sum = (struct stk_tree_sum){0};
     memcpy(sum->io, t->reaped_io, sizeof sum->io);
     (void)stk_tree_look(t, NULL);
+    stk_peek_round(peek);
     for (size_t i = 0; i < t->n; i++) {
         struct stk_proc *p = &t->p[i];
+        if (stk_peek_is_child(peek, p->pid))
+            p->ours = false; /* the launcher's, not the program's */
         if (!p->ours)
             continue;
         p->age = (uint16_t)(p->age < UINT16_MAX ? p->age + 1 : 1024);
         stk_proc_io(t->proc_fd, p->pid, p->io);
         if (!p->own_pid)
             p->own_pid = stk_proc_own_pid(t->proc_fd, p->pid);
-        examine(t, p, logs, host);
+        examine(t, peek, p, logs);
         sum->processes++;
         sum->threads += p->stat.threads;
         /* Includes reaped children: what a child used moves to its parent and is never lost. */

@@ -17,6 +17,7 @@ struct last_log {
     bool here; /* HOST is the launcher's; a container may have another */
     pid_t pid; /* within its container */
     unsigned long number;
+    uint32_t slot; /* that has it, + 1; 0: a file */
 };
 
 struct logs {
@@ -55,24 +56,52 @@ static bool parse_name(const char *name, const char *host, struct last_log *out)
     return strcmp(end, STK_LOG_SUFFIX) == 0;
 }
 
-/* The last log of each process, sorted. */
-static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
+static int add_log(const struct stk_launch *l, struct logs *logs, const char *name, uint32_t slot,
+                   struct stk_err *err)
 {
+    struct last_log one = {.slot = slot};
+    if (!parse_name(name, l->host, &one))
+        return 0;
+    if (STK_ARRAY_MORE(logs->log, logs->n, err))
+        return STK_E_NOMEM;
+    logs->log[logs->n++] = one;
+    logs->all += one.here;
+    return 0;
+}
+
+static int list_files(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
+{
+    int rc = 0;
     DIR *d = opendir(l->logs);
     if (!d)
         return stk_err_sys(err, l->logs, "open");
-    for (struct dirent *e; (e = readdir(d));) {
-        struct last_log one;
-        if (!parse_name(e->d_name, l->host, &one))
-            continue;
-        if (STK_ARRAY_MORE(logs->log, logs->n, err)) {
-            closedir(d);
-            return STK_E_NOMEM;
-        }
-        logs->log[logs->n++] = one;
-        logs->all += one.here;
-    }
+    for (struct dirent *e; !rc && (e = readdir(d));)
+        rc = add_log(l, logs, e->d_name, 0, err);
     closedir(d);
+    return rc;
+}
+
+static int list_slots(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
+{
+    struct stk_log_header h;
+    uint32_t n = stk_slots_taken(l->slots_fd);
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < n; i++) {
+        if (!stk_slot_read(l->slots_fd, i, &h) || h.magic != STK_LOG_MAGIC)
+            continue;
+        h.name[sizeof h.name - 1] = '\0';
+        rc = add_log(l, logs, h.name, i + 1, err);
+    }
+    return rc;
+}
+
+/* The last log of each process, sorted. */
+static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
+{
+    int rc = list_files(l, logs, err);
+    rc = rc ? rc : list_slots(l, logs, err);
+    if (rc)
+        return rc;
     if (logs->n)
         qsort(logs->log, logs->n, sizeof *logs->log, by_pid);
     size_t kept = 0;
@@ -107,21 +136,29 @@ static const struct last_log *log_of(const struct logs *logs, const struct stk_p
     return log || p->own_pid == p->pid ? log : find_log(logs, false, p->own_pid);
 }
 
-/* Did the process execute a program without a log? io is then only what followed. */
-static bool went_on_unseen(const struct stk_launch *l, const struct last_log *log, uint64_t *io)
+static bool read_header(const struct stk_launch *l, const struct last_log *log,
+                        struct stk_log_header *h)
 {
-    static struct stk_log_header h;
     struct stk_buf path = STK_BUF_INIT;
     size_t got = 0;
+    if (log->slot)
+        return stk_slot_read(l->slots_fd, log->slot - 1, h);
     stk_buf_printf(&path, "%s/%s.%d.%lu%s", l->logs, l->host, (int)log->pid, log->number,
                    STK_LOG_SUFFIX);
     int fd = open(stk_buf_cstr(&path), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     stk_buf_release(&path);
     if (fd < 0)
         return false;
-    (void)stk_pread_full(fd, &h, sizeof h, 0, &got, "", NULL);
+    (void)stk_pread_full(fd, h, sizeof *h, 0, &got, "", NULL);
     close(fd);
-    if (got != sizeof h || h.magic != STK_LOG_MAGIC || h.end != STK_END_EXEC)
+    return got == sizeof *h;
+}
+
+/* Did the process execute a program without a log? io is then only what followed. */
+static bool went_on_unseen(const struct stk_launch *l, const struct last_log *log, uint64_t *io)
+{
+    struct stk_log_header h;
+    if (!read_header(l, log, &h) || h.magic != STK_LOG_MAGIC || h.end != STK_END_EXEC)
         return false;
     for (size_t i = 0; i < STK_IO_COUNTS; i++)
         io[i] = io[i] > h.kernel[i] ? io[i] - h.kernel[i] : 0;

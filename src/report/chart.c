@@ -73,11 +73,18 @@ static double reading_value(const struct stk_prof_reading *s, enum stk_series wh
 {
     return what == STK_SERIES_GPU      ? s->gpu_util
            : what == STK_SERIES_IOWAIT ? s->iowait_cores
+           : what == STK_SERIES_MEMORY ? (double)s->resident_bytes
                                        : s->cpu_cores;
 }
 
-/* Means of the readings of a column. Cores of several launchers add up; a column without a reading
- * repeats the previous one, since a reading covers the second before it. */
+/* No node has a million cores; memory has no such limit. */
+static double reading_limit(enum stk_series what)
+{
+    return what == STK_SERIES_MEMORY ? 1e18 : 1e6;
+}
+
+/* Means of the readings of a column. Cores and memory of several launchers add up; a column without
+ * a reading repeats the previous one, since a reading covers the second before it. */
 static bool from_readings(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
     double span = stk_report_span_s(p);
@@ -90,15 +97,15 @@ static bool from_readings(const struct stk_profile *p, enum stk_series what, dou
         const struct stk_prof_reading *s = &p->reading[i];
         double x = reading_value(s, what), at = s->at_s / span * (double)n;
         launchers = s->launcher + 1 > launchers ? s->launcher + 1 : launchers;
-        /* No node has a million cores. */
-        if (!(x >= 0 && x < 1e6) || !(at >= 0))
+        if (!(x >= 0 && x < reading_limit(what)) || !(at >= 0))
             continue;
         size_t c = at < (double)n ? (size_t)at : n - 1;
         sum[c] += x;
         count[c]++;
         any = true;
     }
-    double scale = what == STK_SERIES_CPU ? (double)launchers : 1;
+    bool adds_up = what == STK_SERIES_CPU || what == STK_SERIES_MEMORY;
+    double scale = adds_up ? (double)launchers : 1;
     for (size_t c = 0; c < n; c++)
         v[c] = count[c] > 0 ? sum[c] / count[c] * scale : c ? v[c - 1] : -1;
     return any;

@@ -63,6 +63,17 @@ static double value_of(const struct row *row, const struct stk_report *r)
     return row->counter ? (double)count : number;
 }
 
+bool stk_report_compare_row(const struct stk_report *r, size_t i, struct stk_compare_row *out)
+{
+    static const char *const unit[] = {[TIME] = "s",      [SIZE] = "B",  [COUNT] = "count",
+                                       [SHARE] = "share", [TIMES] = "x", [CORES] = "cores"};
+    if (i >= NROWS)
+        return false;
+    *out = (struct stk_compare_row){rows[i].name, rows[i].key, unit[rows[i].kind],
+                                    value_of(&rows[i], r)};
+    return true;
+}
+
 /* ---- cells --------------------------------------------------------------------------------- */
 
 static const char *value_text(enum kind kind, double v, char *buf, size_t size)

@@ -300,7 +300,7 @@ const char *const *stk_report_csv_names(void)
 }
 
 int stk_report_csv(const struct stk_analysis *a, const char *table, const char *path,
-                   struct stk_err *err)
+                   const struct stk_readers *readers, struct stk_err *err)
 {
     for (size_t i = 0; i < NTABLES; i++) {
         if (strcmp(tables[i].name, table) != 0)
@@ -310,7 +310,7 @@ int stk_report_csv(const struct stk_analysis *a, const char *table, const char *
         tables[i].put(a, &r);
         int rc = stk_buf_check(&b, err);
         if (!rc)
-            rc = stk_write_file_atomic(path, b.data, b.len, err);
+            rc = stk_write_derived(path, b.data, b.len, readers, err);
         stk_buf_release(&b);
         return rc;
     }

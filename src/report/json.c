@@ -163,7 +163,7 @@ static void put_word(struct stk_jw *w, const char *key, const char *v)
 }
 
 /* Omits what is not set; a place that only the node knows is null. */
-static void put_action(struct stk_jw *w, const struct stk_action *a)
+void stk_report_action_json(const struct stk_action *a, struct stk_jw *w)
 {
     const struct stk_action_info *i = stk_action_info(a->kind);
     bool pretty = open_row(w);
@@ -174,6 +174,7 @@ static void put_action(struct stk_jw *w, const struct stk_action *a)
     if (i->to && a->to)
         stk_jw_put_str(w, i->to, *a->to ? a->to : NULL);
     put_word(w, "format", a->format);
+    put_word(w, "compress", a->codec);
     put_word(w, "framework", a->loader.framework);
     put_number(w, "batch", a->loader.batch);
     put_number(w, "threads", a->loader.threads);
@@ -210,7 +211,7 @@ static void put_finding(struct stk_jw *w, const struct stk_finding *f)
     stk_jw_put_str(w, "what_to_do", f->what_to_do);
     put_array(w, "actions");
     for (size_t i = 0; i < f->nactions; i++)
-        put_action(w, &f->action[i]);
+        stk_report_action_json(&f->action[i], w);
     stk_jw_close(w, ']');
     stk_jw_put_strs(w, "lines", f->line, f->nlines);
     stk_jw_put_known_f64(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);

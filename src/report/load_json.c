@@ -78,6 +78,19 @@ static void put_engine(const struct stk_load_result *r, struct stk_jw *w)
     stk_jw_str(w, r->hashed ? hash : NULL);
 }
 
+static void put_tier(const struct stk_load_result *r, struct stk_jw *w)
+{
+    const struct stk_loader_stats *st = &r->end.loader;
+    bool ended = st->tier_ended && *st->tier_ended;
+    stk_jw_put_str(w, "tier", st->tier && *st->tier ? st->tier : NULL);
+    stk_jw_put_u64(w, "source_bytes", st->source_bytes);
+    stk_jw_put_u64(w, "tier_memory_bytes", st->tier_memory_bytes);
+    stk_jw_put_u64(w, "tier_disk_bytes", st->tier_disk_bytes);
+    stk_jw_put_u64(w, "tier_filled_bytes", st->tier_filled_bytes);
+    stk_jw_put_u64(w, "tier_refused", st->tier_refused);
+    stk_jw_put_str(w, "tier_ended", ended ? st->tier_ended : NULL);
+}
+
 static void put_epochs(const struct stk_load_result *r, struct stk_jw *w)
 {
     stk_jw_key(w, "epochs");
@@ -158,6 +171,7 @@ void stk_load_json(const struct stk_load_result *r, struct stk_jw *w)
     put_counts(r, w);
     put_times(r, w);
     put_engine(r, w);
+    put_tier(r, w);
     put_epochs(r, w);
     put_mixing(r, w);
     put_warnings(r, w);

@@ -214,6 +214,41 @@ static void put_checked(const struct stk_load_result *r, struct stk_grid *t)
     stk_grid_row(t, "checksums", line);
 }
 
+static void add_part(char *line, size_t size, const char *name, uint64_t bytes)
+{
+    char a[32];
+    size_t n = strlen(line);
+    if (bytes)
+        snprintf(line + n, size - n, "%s%s from %s", n ? ", " : "",
+                 stk_format_size(bytes, a, sizeof a), name);
+}
+
+/* What came from where, if there was a choice. */
+static void put_tier(const struct stk_load_result *r, struct stk_grid *t)
+{
+    const struct stk_loader_stats *st = &r->end.loader;
+    char a[32], line[300] = "";
+    if (!st->tier || !*st->tier)
+        return;
+    stk_grid_row(t, "tier", st->tier);
+    add_part(line, sizeof line, "memory", st->tier_memory_bytes);
+    add_part(line, sizeof line, "disk", st->tier_disk_bytes);
+    add_part(line, sizeof line, "the source", st->source_bytes);
+    stk_grid_row(t, "", *line ? line : "nothing read");
+    if (st->tier_refused) {
+        snprintf(line, sizeof line, "%s reads of the source, because a copy was changed or gone",
+                 stk_format_count(st->tier_refused, a, sizeof a));
+        stk_grid_row(t, "", line);
+    }
+    bool ended = st->tier_ended && *st->tier_ended;
+    if (!r->options->tier_fill)
+        return;
+    snprintf(line, sizeof line, "%s copied into it%s%s",
+             stk_format_size(st->tier_filled_bytes, a, sizeof a), ended ? "; then it ended: " : "",
+             ended ? st->tier_ended : "");
+    stk_grid_row(t, "", line);
+}
+
 static void put_machine(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[32], b[32], share[16], line[300];
@@ -226,6 +261,7 @@ static void put_machine(const struct stk_load_result *r, struct stk_grid *t)
         snprintf(line, sizeof line, "chosen: %s", st->io_reason);
         stk_grid_row(t, "", line);
     }
+    put_tier(r, t);
     snprintf(line, sizeof line, "%lu, busy %s of their time; %.2f cores in all",
              (unsigned long)st->threads,
              stk_percent_text(1e-9 * (double)st->decode_ns / (s * (st->threads ? st->threads : 1)),

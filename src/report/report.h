@@ -9,6 +9,7 @@
 #ifndef STK_REPORT_REPORT_H
 #define STK_REPORT_REPORT_H
 
+#include "base/own.h"
 #include "base/json.h"
 #include "advice/advice.h"
 
@@ -50,6 +51,13 @@ void stk_report_compare(const struct stk_report *before, const struct stk_report
                         struct stk_buf *out);
 void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,
                              struct stk_jw *w);
+/* The numbers by which profiles are compared. */
+struct stk_compare_row {
+    const char *name, *key, *unit; /* unit: "s", "B", "count", "share", "x", "cores" */
+    double value;                  /* negative: unknown */
+};
+/* The i-th of them for one profile; false past the end. */
+bool stk_report_compare_row(const struct stk_report *r, size_t i, struct stk_compare_row *out);
 /* The findings in full, as far as r shows them, and the verdict. */
 void stk_report_findings(const struct stk_report *r, struct stk_buf *out);
 bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
@@ -63,6 +71,8 @@ void stk_report_json(const struct stk_report *r, struct stk_jw *w);
 /* Members of the open object: only the verdict and the findings; the rules. */
 void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w);
 void stk_report_rules_json(struct stk_jw *w);
+/* One action, as an object. */
+void stk_report_action_json(const struct stk_action *a, struct stk_jw *w);
 
 /* Appends the names, relative to dir, of the files below it that were read, one per line. Returns
  * how many cannot be listed: groups, and names with a line break. */
@@ -70,13 +80,14 @@ size_t stk_report_list_read(const struct stk_analysis *a, const char *dir, struc
 
 /* The names of the tables, NULL-terminated. */
 const char *const *stk_report_csv_names(void);
-/* Writes one table, by its name, to path. */
+/* Writes one table, by its name, to path. readers: those of the profile (stk_write_derived()). */
 int stk_report_csv(const struct stk_analysis *a, const char *table, const char *path,
-                   struct stk_err *err);
+                   const struct stk_readers *readers, struct stk_err *err);
 
 /* Every traced operation, marks and readings as Chrome trace JSON (for ui.perfetto.dev), in bounded
  * memory. *events, *marks: the numbers written. */
-int stk_report_trace(const struct stk_profile *p, const char *path, uint64_t *events,
-                     uint64_t *marks, struct stk_err *err);
+int stk_report_trace(const struct stk_profile *p, const char *path,
+                     const struct stk_readers *readers, uint64_t *events, uint64_t *marks,
+                     struct stk_err *err);
 
 #endif

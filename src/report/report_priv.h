@@ -2,6 +2,7 @@
 #ifndef STK_REPORT_PRIV_H
 #define STK_REPORT_PRIV_H
 
+#include "base/stats.h"
 #include "report/report.h"
 
 /* The nearest count: the conversion is only defined for doubles in range. */
@@ -52,8 +53,11 @@ enum stk_series {
     STK_SERIES_IO,  /* threads in I/O calls, mean */
     STK_SERIES_CPU, /* cores */
     STK_SERIES_IOWAIT,
-    STK_SERIES_GPU /* 0..1 */
+    STK_SERIES_GPU,   /* 0..1 */
+    STK_SERIES_MEMORY /* resident bytes of the processes */
 };
+/* Labels of the bins of stk_counts.read_size (shape.c). */
+extern const char *const stk_report_size_name[STK_SIZE_BINS];
 /* Fills v[n]; negative: unknown. False: all is unknown. */
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
 void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
@@ -74,5 +78,8 @@ void stk_report_sizes(const struct stk_report *r, struct stk_buf *out);
 void stk_report_latency(const struct stk_report *r, struct stk_buf *out);
 void stk_report_timeline(const struct stk_report *r, struct stk_buf *out);
 void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findings.c */
+
+/* [low, high], or null if it is unknown. */
+void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i);
 
 #endif

@@ -8,19 +8,6 @@
 #include "report/report_priv.h"
 #include "report/scale.h"
 
-static void put_interval(struct stk_jw *w, const char *key, struct stk_interval i)
-{
-    stk_jw_key(w, key);
-    if (!stk_interval_known(i)) {
-        stk_jw_null(w);
-        return;
-    }
-    stk_jw_open(w, '[');
-    stk_jw_f64(w, i.lo);
-    stk_jw_f64(w, i.hi);
-    stk_jw_close(w, ']');
-}
-
 static void put_n(struct stk_jw *w, const char *key, bool known, uint64_t n)
 {
     stk_jw_key(w, key);
@@ -57,12 +44,12 @@ static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
     stk_jw_put_str(w, "failure", r->bad + r->lost ? stk_run_status_id(r->why) : NULL);
     stk_jw_put_str(w, "failure_note", r->note);
     stk_jw_put_f64(w, "value", r->value);
-    put_interval(w, "value_interval", r->value_ci);
+    stk_report_interval(w, "value_interval", r->value_ci);
     stk_jw_put_bool(w, "interval_is_range", r->cost.ci_is_range);
     stk_jw_put_f64(w, "interval_coverage", r->runs ? r->cost.coverage : NAN);
     stk_jw_put_f64(w, "time_s", r->wall_s);
     stk_jw_put_f64(w, "speedup", r->speedup);
-    put_interval(w, "speedup_interval", r->speedup_ci);
+    stk_report_interval(w, "speedup_interval", r->speedup_ci);
     stk_jw_put_f64(w, "efficiency", r->efficiency);
     stk_jw_put_f64(w, "karp_flatt", r->karp_flatt);
     stk_jw_put_f64(w, "cores", r->cores);
@@ -80,14 +67,14 @@ static void write_fit(const struct stk_law_fit *f, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
     stk_jw_put_f64(w, "t1", f->t1_s);
-    put_interval(w, "t1_interval", f->t1_ci);
+    stk_report_interval(w, "t1_interval", f->t1_ci);
     stk_jw_put_f64(w, "serial", f->serial);
-    put_interval(w, "serial_interval", f->serial_ci);
+    stk_report_interval(w, "serial_interval", f->serial_ci);
     if (f->kind == STK_LAW_USL) {
         stk_jw_put_f64(w, "coherence", f->coherence);
-        put_interval(w, "coherence_interval", f->coherence_ci);
+        stk_report_interval(w, "coherence_interval", f->coherence_ci);
         stk_jw_put_f64(w, "peak_n", f->peak_n);
-        put_interval(w, "peak_n_interval", f->peak_ci);
+        stk_report_interval(w, "peak_n_interval", f->peak_ci);
     }
     stk_jw_put_f64(w, "relative_residual", f->rms);
     stk_jw_put_f64(w, "aicc", f->aicc);
@@ -156,7 +143,7 @@ static void write_predictions(const struct stk_scaling *all, const struct stk_sc
         stk_jw_put_bool(w, "refused", p->refused);
         stk_jw_put_str(w, "why", p->why);
         stk_jw_put_f64(w, "cost", p->time_s);
-        put_interval(w, "cost_interval", p->time_ci);
+        stk_report_interval(w, "cost_interval", p->time_ci);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');

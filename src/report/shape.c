@@ -13,7 +13,7 @@
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-static const char *const size_name[STK_SIZE_BINS] = {
+const char *const stk_report_size_name[STK_SIZE_BINS] = {
     "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
     "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
 
@@ -37,7 +37,7 @@ static void put_histogram(const struct stk_report *r, const char *what, const ui
         struct stk_buf bar = STK_BUF_INIT;
         double part = (double)count[i] / (double)all;
         stk_grid_bar(part, (unsigned)stk_report_room(r, 40), r->utf8, &bar);
-        stk_grid_row(&t, size_name[i], stk_word_count(count[i], n, sizeof n),
+        stk_grid_row(&t, stk_report_size_name[i], stk_word_count(count[i], n, sizeof n),
                      count[i] ? stk_word_share(part, share, sizeof share) : "", stk_buf_cstr(&bar));
         stk_buf_release(&bar);
     }

@@ -310,15 +310,16 @@ static int put_all(struct trace *t)
     return t->rc ? t->rc : rc ? rc : flush(t, 0);
 }
 
-int stk_report_trace(const struct stk_profile *p, const char *path, uint64_t *events,
-                     uint64_t *marks, struct stk_err *err)
+int stk_report_trace(const struct stk_profile *p, const char *path,
+                     const struct stk_readers *readers, uint64_t *events, uint64_t *marks,
+                     struct stk_err *err)
 {
     if (!p->traced)
         return stk_err_set(err, STK_E_UNSUPPORTED, p->path, -1,
                            "this profile has no single operations: record it with --trace");
     struct stk_new file;
     struct trace t = {.p = p, .path = path, .err = err};
-    int rc = stk_new_output(&file, path, STK_SHARED, err);
+    int rc = stk_new_derived(&file, path, readers, err);
     t.fd = file.fd;
     if (!rc)
         rc = put_all(&t);

@@ -295,3 +295,16 @@ void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, str
     out->fail = out->fail || b.fail;
     stk_buf_release(&b);
 }
+
+void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i)
+{
+    stk_jw_key(w, key);
+    if (!stk_interval_known(i)) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '[');
+    stk_jw_f64(w, i.lo);
+    stk_jw_f64(w, i.hi);
+    stk_jw_close(w, ']');
+}

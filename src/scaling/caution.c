@@ -224,6 +224,13 @@ static int look_at_launch(struct stk_scaling *all, size_t index, struct stk_err 
             share = here / r->wall_s;
         }
     }
+    if (worst && share >= 1) /* the empty command may have met a busier machine */
+        return stk_scaling_warn(
+            all, index, "launch", err,
+            "%s: the launcher with an empty command takes as long as the whole run (%s, %s): these "
+            "times are the launcher's, not the program's; longer runs are needed",
+            stk_scaling_n(all, worst->n, n, sizeof n), stk_format_duration(launch, a, sizeof a),
+            stk_format_duration(worst->wall_s, b, sizeof b));
     if (worst)
         return stk_scaling_warn(
             all, index, "launch", err,

@@ -10,10 +10,11 @@
 
 int stk_runner_tick(struct stk_runner *r, const char *phase)
 {
-    if (!r->watch || !r->watch->tick)
-        return 0;
     r->state.phase = phase;
     r->state.left_s = stk_points_left_s(r, &r->state.planned);
+    stk_beacon_tick(&r->beacon, false);
+    if (!r->watch || !r->watch->tick)
+        return 0;
     return r->watch->tick(r->watch->user, &r->state);
 }
 
@@ -112,7 +113,7 @@ static int wait_for_rest(struct stk_runner *r, struct stk_err *err)
         rc = r->plan.via->collect(r, &changed, err);
         if (!rc && over_budget(r)) {
             r->budget_spent = true;
-            rc = r->plan.via->cancel(r, err);
+            rc = r->plan.via->cancel(r, false, "still pending when the budget was spent", err);
         }
         if (!rc && (changed || r->later) && !r->budget_spent)
             rc = start_missing(r, err);
@@ -129,4 +130,10 @@ int stk_runner_drive(struct stk_runner *r, struct stk_err *err)
         rc = wait_for_rest(r, err);
     via->end(r);
     return rc;
+}
+
+int stk_runner_cancel(struct stk_runner *r, struct stk_err *err)
+{
+    const struct stk_executor *via = r->plan.via;
+    return via->cancel && r->there ? via->cancel(r, true, "cancelled", err) : 0;
 }

@@ -108,5 +108,6 @@ int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_
         rc = stk_runner_publish(r, err);
     r->state.done++;
     stk_tally_update(r, t);
+    stk_tally_compare(r);
     return rc;
 }

@@ -265,13 +265,12 @@ static int collect(struct stk_runner *r, bool *changed, struct stk_err *err)
     return rc;
 }
 
-static bool is_pending(const struct stk_job_run *j)
+static bool is_meant(const struct stk_job_run *j, bool all)
 {
-    return j->pending && j->id;
+    return (all || j->pending) && j->id;
 }
 
-/* The time is up: pending jobs will not run. */
-static int cancel(struct stk_runner *r, struct stk_err *err)
+static int cancel(struct stk_runner *r, bool all, const char *why, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -280,12 +279,12 @@ static int cancel(struct stk_runner *r, struct stk_err *err)
     if (!id)
         return stk_err_nomem(err, jobs->n * sizeof *id);
     for (size_t i = 0; i < jobs->n; i++)
-        if (is_pending(&jobs->job[i]))
+        if (is_meant(&jobs->job[i], all))
             id[n++] = jobs->job[i].id;
     int rc = n ? stk_slurm_cancel(&slurm, id, n, NULL, err) : 0;
     for (size_t i = jobs->n; i-- > 0 && !rc;)
-        if (is_pending(&jobs->job[i]))
-            rc = stk_jobs_give_up(r, i, "still pending when the budget was spent", err);
+        if (is_meant(&jobs->job[i], all))
+            rc = stk_jobs_give_up(r, i, why, err);
     free(id);
     return rc;
 }

@@ -78,13 +78,16 @@ static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost
     t->cost = t->good ? stk_median(cost, t->good) : NAN;
 }
 
-static bool is_done(const struct stk_runner_plan *plan, const struct stk_tally *t)
+static bool is_done(const struct stk_runner *r, const struct stk_tally *t)
 {
+    const struct stk_runner_plan *plan = &r->plan;
     uint64_t ended = t->good + t->bad + t->lost;
     if (ended >= plan->runs_max || t->bad >= FAILURES_MAX || t->hopeless)
         return true;
     if (ended < plan->runs_min)
         return false;
+    if (r->watch && r->watch->enough)
+        return r->watch->enough(r->watch->user, r, t);
     /* One run has no interval, and no more were requested. */
     return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
 }
@@ -95,8 +98,14 @@ void stk_tally_update(const struct stk_runner *r, struct stk_tally *t)
     double *v = calloc(2 * n, sizeof *v);
     if (v)
         gather(r, t, v, v + n);
-    t->done = is_done(&r->plan, t);
+    t->done = is_done(r, t);
     free(v);
+}
+
+void stk_tally_compare(const struct stk_runner *r)
+{
+    for (size_t i = 0; i < r->points.n && r->watch && r->watch->enough; i++)
+        stk_tally_update(r, &r->tally[i]);
 }
 
 uint64_t stk_tally_tries(const struct stk_tally *t)

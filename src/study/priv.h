@@ -7,6 +7,7 @@
 
 #include "base/spawn.h"
 #include "sched/slurm/slurm.h"
+#include "host/beacon.h"
 #include "host/cpus.h"
 #include "record/folder.h"
 #include "study/runner.h"
@@ -191,7 +192,10 @@ struct stk_runner {
     bool later;             /* the executor accepts no more runs at the moment */
     struct stk_err refused; /* why the last one was refused; code 0: none was */
     void *there;            /* private to the executor */
+    struct stk_beacon beacon;
 };
+/* The runner's beacon (study/status.c): in its folder while it runs, and ended afterwards. */
+void stk_runner_show(struct stk_runner *r);
 
 /* Adds a run of a point to the journal and to the study. */
 int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
@@ -215,6 +219,8 @@ void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t
  * ------------------------------------------ */
 
 void stk_tally_update(const struct stk_runner *r, struct stk_tally *t);
+/* The same for all points, if whether one is done depends on the others. */
+void stk_tally_compare(const struct stk_runner *r);
 /* How often it was tried, including waiting runs, without runs to be repeated. */
 uint64_t stk_tally_tries(const struct stk_tally *t);
 /* The number of its next run. */

@@ -186,6 +186,7 @@ static int new_runs(struct stk_runner **out, struct stk_err *err)
     if (!r)
         return stk_err_nomem(err, sizeof *r);
     r->journal_fd = -1;
+    r->beacon = STK_BEACON_INIT;
     r->folder = STK_FOLDER_INIT;
     stk_machine_look(&r->conditions);
     *out = r;
@@ -208,7 +209,7 @@ int stk_runner_new(const struct stk_runner_plan *plan, const char *dir, struct s
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
-    p.cwd = getcwd(cwd, sizeof cwd);
+    p.cwd = plan->cwd ? plan->cwd : getcwd(cwd, sizeof cwd);
     if (!p.cwd)
         rc = stk_err_sys(err, NULL, "getcwd");
     rc = rc ? rc : stk_runner_check(&p, err);
@@ -369,6 +370,7 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
     struct stk_err late = {0};
     r->watch = watch;
     r->start_s = r->synced_s = r->published_s = stk_now();
+    stk_tally_compare(r);
     if (r->plan.weak && !stk_runner_grows(&r->plan))
         stk_runner_note(
             &r->conditions,
@@ -376,8 +378,12 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
             "that the program does so by itself");
     /* From now on it is ours: nobody else runs it. */
     int rc = r->changed ? write_plan(r, err) : 0;
-    rc = rc ? rc : stk_runner_drive(r, err);
+    if (!rc) {
+        stk_runner_show(r);
+        rc = stk_runner_drive(r, err);
+    }
     int bad = stk_runner_publish(r, &late); /* the runs so far, even when stopped */
+    stk_beacon_end(&r->beacon, true);
     r->watch = NULL;
     if (bad && !rc && err)
         *err = late;

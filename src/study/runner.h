@@ -4,14 +4,16 @@
  *
  * A study is a folder: plan.json (what to run and how; a resume may change it), runs.jsonl (one
  * line per run, appended as it ends; the runner holds a lock on it), study.json (all of it, for
- * `stoker scale --from`), output/ (of failed runs) and, with Slurm, jobs.jsonl and jobs/. Killed at
- * any moment, it can be resumed.
+ * `stoker scale --from`), status.json (for `stoker watch`: host/beacon.h), output/ (of failed runs)
+ * and, with Slurm, jobs.jsonl and jobs/. Killed at any moment, it can be resumed.
  */
 #ifndef STK_STUDY_RUNNER_H
 #define STK_STUDY_RUNNER_H
 
 #include "study/via.h"
 #include "study/study.h"
+
+#define STK_STUDY_STATUS "status.json"
 
 #define STK_RUNNER_N_MAX    128    /* different N */
 #define STK_RUNNER_RUNS_MAX 10000u /* runs of one point */
@@ -34,7 +36,7 @@ struct stk_runner_plan {
     const char **argv;   /* the command; NULL-terminated */
     bool shell;          /* argv[0] is a line for sh */
     const char *prepare; /* a line for sh, run before each run, not timed; NULL: none */
-    const char *cwd;     /* absolute */
+    const char *cwd;     /* absolute; NULL for stk_runner_new(): ours */
     /* Points from N ... */
     uint64_t n[STK_RUNNER_N_MAX]; /* rising */
     size_t nn;
@@ -92,6 +94,7 @@ struct stk_runner_change {
                           NULL: none. Borrowed until stk_runner_free() */
 };
 
+struct stk_runner;
 /* Progress, several times per second. */
 struct stk_runner_state {
     uint64_t done, planned;    /* runs; planned is an estimate */
@@ -104,6 +107,9 @@ struct stk_runner_state {
 struct stk_runner_watch {
     /* Non-zero stops. May be NULL. */
     int (*tick)(void *user, const struct stk_runner_state *state);
+    /* Whether a point that has runs_min runs is known well enough, instead of by the precision of
+     * the plan: for points that are compared with each other. NULL: by the precision. */
+    bool (*enough)(void *user, const struct stk_runner *r, const struct stk_tally *t);
     void *user;
 };
 
@@ -119,8 +125,6 @@ struct stk_runner_conditions {
     size_t nnotes;
 };
 
-struct stk_runner;
-
 /* Checks the plan, creates the folder (dir NULL: stoker-scale-NAME-TIME here) and writes a copy of
  * the plan there. Caller frees with stk_runner_free(). */
 int stk_runner_new(const struct stk_runner_plan *plan, const char *dir, struct stk_runner **out,
@@ -135,6 +139,8 @@ int stk_runner_describe(const char *dir, struct stk_buf *out, struct stk_err *er
 /* Runs what is missing. Completed runs are kept, whatever it returns: STK_E_STOPPED if tick()
  * stopped it (jobs then stay in the queue). Writes the changed plan of a resumed study. */
 int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, struct stk_err *err);
+/* Cancels all jobs of the study, also running ones: it will not be resumed. */
+int stk_runner_cancel(struct stk_runner *r, struct stk_err *err);
 /* For use inside a job: does the run of that name ("n8-r2": point and repeat) and sets *status to
  * the job's exit status. */
 int stk_runner_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),

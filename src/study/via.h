@@ -37,8 +37,9 @@ struct stk_executor {
     /* With a queue: waits until it is worth a look, and keeps what has ended. *changed: there was
      * some. */
     int (*collect)(struct stk_runner *r, bool *changed, struct stk_err *err);
-    /* Cancels what has not started. */
-    int (*cancel)(struct stk_runner *r, struct stk_err *err);
+    /* Cancels what has not started; all: also what is running. Keeps a run of each that says why.
+     */
+    int (*cancel)(struct stk_runner *r, bool all, const char *why, struct stk_err *err);
     /* Releases what open() made, also after an error. NULL: nothing to release. */
     void (*close)(struct stk_runner *r);
 };

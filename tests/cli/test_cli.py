@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 
@@ -11,8 +12,8 @@ import pytest
 
 from conftest import STOKER, clean_env
 
-COMMANDS = ["inspect", "pack", "verify", "load", "profile", "report", "advise", "scale", "job",
-            "watch", "formats", "help", "version", "completion"]
+COMMANDS = ["inspect", "pack", "stage", "verify", "load", "bench", "profile", "report", "advise", "tune", "scale", "job",
+            "watch", "doctor", "formats", "help", "version", "completion"]
 SAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")  # control bytes other than tab and newline
 
 
@@ -150,6 +151,34 @@ def test_precedence_of_sources_and_their_record(stoker, images, tmp_path):
     assert s["jobs"] == {"value": 1, "from": "environment", "where": "STOKER_INSPECT_JOBS"}
     s = settings(stoker, root, "-j", "4", STOKER_CONFIG=config, STOKER_INSPECT_JOBS=1)
     assert s["jobs"] == {"value": 4, "from": "command line"}
+
+
+def test_settings_of_the_site(stoker, images, tmp_path):
+    """A site sets defaults for all users; each user may have others."""
+    root, _ = images
+    site, config = tmp_path / "stoker.conf", tmp_path / "config"
+    site.write_text("jobs = 5\nprogress-every = 3m\n")
+    config.write_text("jobs = 2\n")
+    s = settings(stoker, root, STOKER_SITE_CONFIG=site, STOKER_CONFIG=config)
+    assert s["jobs"] == {"value": 2, "from": "config", "where": f"{config}:1"}
+    assert s["progress-every"]["from"] == "site" and s["progress-every"]["where"] == f"{site}:2"
+    s = settings(stoker, root, STOKER_SITE_CONFIG=site, STOKER_JOBS=3)
+    assert s["jobs"]["from"] == "environment"
+    r = stoker("inspect", root, rc=4, env={"STOKER_SITE_CONFIG": tmp_path / "missing"})
+    assert "missing" in r.err
+
+
+def test_settings_beside_an_installation(images, tmp_path):
+    """An installed stoker.conf is found wherever the installation is."""
+    root, _ = images
+    (tmp_path / "moved/bin").mkdir(parents=True)
+    shutil.copy(STOKER, tmp_path / "moved/bin/stoker")
+    # LIBDIR depends on the build; any end of its path is looked for relative to the program.
+    (tmp_path / "moved/stoker").mkdir()
+    (tmp_path / "moved/stoker/stoker.conf").write_text("[inspect]\njobs = 7\n")
+    done = subprocess.run([tmp_path / "moved/bin/stoker", "inspect", root, "--json", "-"], env=clean_env(),
+                          capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["settings"]["jobs"]["from"] == "site"
 
 
 def test_config_of_the_user_is_found(stoker, images, tmp_path):

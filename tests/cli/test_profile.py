@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -526,7 +527,7 @@ def test_logs_in_a_spool_are_copied_while_the_program_runs(tmp_path):
         go.touch()
     assert proc.returncode == 0 and list(spool.iterdir()) == []
     run = run_file(folder)
-    assert run["state"] == "ended" and run["logs"] == len(list(folder.glob("*.stklog"))) >= 1
+    assert run["state"] == "ended" and run["logs"] == 1 and len(list(folder.glob("*.stklog"))) >= 1
     assert run["unseen"] == [] and len(samples(folder)) >= 2
     assert not list(folder.glob("*.partial*"))
 
@@ -551,6 +552,19 @@ def test_killed_launcher_leaves_a_run_file_and_logs(tmp_path):
         os.killpg(proc.pid, signal.SIGKILL)
     assert run_file(tmp_path / "p")["state"] == "running"
     assert list((tmp_path / "p").glob("*.stklog"))
+
+
+def test_preload_library_of_another_version_is_named(tmp_path):
+    """Half an update: hours of a job are recorded that nothing can read, and nobody is told in time."""
+    library = next(p for p in (STOKER.parent, STOKER.parent.parent / "lib/stoker")
+                   if (p / "libstoker-preload.so").exists()) / "libstoker-preload.so"
+    other = tmp_path / "libstoker-preload.so"
+    text, places = re.subn(rb"(?<=logs of version )\d", b"0", library.read_bytes())
+    assert places == 1
+    other.write_bytes(text)
+    done = profile("-o", tmp_path / "p", "--", "true", env={"STOKER_PRELOAD": str(other)})
+    assert done.returncode == 0 and f"{other} is of another version".encode() in done.stderr
+    assert b"another version" not in profile("-o", tmp_path / "q", "--", "true").stderr
 
 
 def test_logs_of_another_version_are_named(tmp_path):

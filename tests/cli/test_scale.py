@@ -366,7 +366,8 @@ def test_placements_and_the_launcher_from_here(stoker, tmp_path):
     assert set((tmp_path / "asked").read_text().splitlines()) == {"2 1", "4 1", "1 2", "2 2", "1 4"}
     launches = [r["launch_s"] for r in lines(tmp_path / "study") if "launch_s" in r]
     assert len(launches) == 5 and min(launches) >= 0.05
-    assert "the launcher alone takes" in re.sub(r"\s+", " ", run.out)
+    # On a busy machine the empty command may take longer than the runs.
+    assert re.search("the launcher (alone|with an empty command) takes", re.sub(r"\s+", " ", run.out))
 
 
 def counts(result):

@@ -75,7 +75,8 @@ static void read_config(const uint8_t *data, size_t size)
     struct stk_err err = {0};
     if (stk_opts_init(&o, "fuzz", table, &fields, &err))
         stk_fuzz_broken("the defaults are fine");
-    if (stk_opts_read_config(&o, stk_fuzz_file("config", data, size), true, all, 1, &err) == 0)
+    const struct stk_opt_file file = {stk_fuzz_file("config", data, size), STK_FROM_CONFIG, true};
+    if (stk_opts_read_config(&o, &file, all, 1, &err) == 0)
         write_settings(&o);
     stk_opts_release(&o);
 }

@@ -294,6 +294,60 @@ def settings():
         seed("opt", f"value{i}", text.encode())
 
 
+def result(command, result, *arguments):
+    return json.dumps({"schema": 1, "command": command, "arguments": arguments, "settings": {}, "result": result}).encode()
+
+
+def times(**more):
+    return {"count": 3, "p50_s": 1e-3, "p99_s": 2e-3, "max_s": 3e-3, "histogram": [{"from_s": 5e-4, "below_s": 1e-3, "count": 3}], **more}
+
+
+def pages():
+    """A small result of every kind and shape that a page shows."""
+    io = {"requests": 9, "bytes_read": 900, "bytes_from_device": 0, "latency": times(),
+          "request_sizes": [{"bytes": "0-100", "count": 0}, {"bytes": "100-1K", "count": 9}, {"bytes": "1K-10K", "count": 0}]}
+    ranks = [{"rank": i, "node": "n", "utilisation": 0.5, "wait_seconds": 1, "compute_seconds": 2, "wait_over_time": [0.1, 0], "io": io}
+             for i in (0, 1)]
+    seed("page", "bench", result("bench", {
+        "workload": {"name": "t", "training.batch": 4}, "utilisation": 0.5, "utilisation_mlperf": 0.6, "io_share": 0.4, "ranks": 2,
+        "samples_per_second": 10, "step": times(), "io": io, "clock": "virtual", "calibration": {"utilisation": 0.9},
+        "over_time": {"bin_seconds": 0.5, "steps": [3, 1], "compute": [0.2, 0.1], "wait": [0.1, 0], "others": [0, 0], "checkpoint": [0]},
+        "per_rank": ranks}, "t"))
+    seed("page", "bench-lost", result("bench", {"lost_rank": 1, "lost_because": "it hangs"}))
+    points = [{"run": f"{n} ranks", "ranks": n, "utilisation": 1 / n, "utilisation_mlperf": 1 / n, "samples_per_second": n,
+               "step_seconds": 1, "io_bound": n > 1} for n in (1, 4, 2)]
+    seed("page", "bench-search", result("bench", {"points": points, "utilisation_asked": 0.9, "most_ranks": 1, "verdict": "1 rank."}))
+    seed("page", "bench-sweep", result("bench", {"points": points, "neighbour": None, "verdict": "It turns.\n"}, "t"))
+    seed("page", "bench-compared", result("bench", {"compared": [
+        {"file": f, "utilisation": 0.5, "samples_per_second": n, "io.latency.p99_s": 0.1} for f, n in (("a", 2), ("b", 3))]}))
+    bend = {"law": "limit", "flat_to": 1, "rises_at": 2, "one_job_s": 1, "at": 1.5, "share": None, "poor": False}
+    forms = [{"form": "files", "prepare_s": None, "files": 3, "bytes": 9, "bend": bend, "verdict": "files: bends.", "points": [
+        {"jobs": n, "measured": 2, "first_s": n, "last_s": 2 * n, "slowest_s": 3 * n, "last_ci": [n, 3 * n]} for n in (1, 2)]},
+             {"form": "tar", "prepare_s": 2, "points": [], "bend": {"law": "contention", "share": 0.1}, "not_measured": "no room"}]
+    seed("page", "stage-compare", result("stage", {"source": "/a", "best": "files", "verdict": "Stage it.", "forms": forms, "notes": ["n"]}))
+    seed("page", "stage-copy", result("stage", {"source": "/a", "staged": True, "path": "/b", "bytes_copied": 9, "copy_seconds": 2,
+                                                "list_seconds": 1, "publish_seconds": 1, "left_out": [{"kind": "k", "count": 1, "why": "w"}]}))
+    seed("page", "stage-nodes", result("stage", {"source": "/a", "nodes_good": 2, "total_seconds": 3, "slowest": "n1", "nodes": [
+        {"node": f"n{i}", "state": "done", "seconds": i, "bytes_read": 5} for i in (0, 1)]}))
+    target = {"name": "TMPDIR", "path": "/t", "verdict": "fits", "reason": "local", "room_bytes": 10}
+    seed("page", "stage-plan", result("stage", {"source": "/a", "target": target, "targets": [target], "cost": {
+        "saved_s": 4, "reason": "It pays.", "ways": [{"way": "each", "least_s": 1, "most_s": 2, "limited_by": "the source"}]}}))
+    seed("page", "stage-list", result("stage", {"sets": [{"tier": "/t", "set": "s", "source": "/a", "complete": True, "bytes": 5}]}))
+    seed("page", "doctor", result("doctor", {"node": {"host": "h", "cpus": 2}, "target": target, "targets": [target], "file_systems": [
+        {"path": "/", "fs": "ext4", "speed": {"read_Bps": 1e9, "write_Bps": 1e8, "opens_per_s": 100}}], "missing": [{"what": "a", "gives": "b"}]}))
+    seed("page", "inspect", result("inspect", {"format": "tfrecord", "files": 1, "samples": 3, "advice": "pack it", "size_histogram": [
+        {"from_bytes": 2, "below_bytes": 4, "samples": 3}], "fields": [{"name": "x", "kind": "bytes", "size_bytes": 4}]}, "/a"))
+    seed("page", "load", result("load", {"samples_per_second": 5, "stall_fraction": 0.1, "epochs": [
+        {"epoch": 0, "load_seconds": 2, "stall_seconds": 1, "asked_bytes": 5, "read_bytes": 6}]}, "/a"))
+    seed("page", "job", result("job", {"jobs": [{"job": "7", "name": "n", "state": "COMPLETED", "used": {"cpu_share": 0.5},
+                                                 "next": [{"line": "#SBATCH -c 1", "why": "idle"}]}]}))
+    seed("page", "pack", result("pack", {"samples": 3, "shards": 1}, "/a", "/b"))
+    seed("page", "verify", result("verify", {"problems_total": 1, "problems": [{"path": "p", "offset": 3, "what": "w"}]}, "/a"))
+    seed("page", "report", result("report", {}, "train.profile"))
+    series = [{"name": "", "runs": [{"n": n, "wall_s": 8 / n + 1, "cores": n, "status": "ok"} for n in (1, 2, 4, 8)]}]
+    seed("page", "study", json.dumps({"stoker_study": 1, "unit": "cores", "metric": None, "series": series}).encode())
+
+
 def studies():
     curve = "".join(f"{n},{10 * (.95 / n + .05 + .002 * n):.3f},{n}\n" for n in (1, 2, 4, 8, 16, 32))
     seed("study", "curve", b"n,time,cores\n" + curve.encode())
@@ -335,6 +389,29 @@ def studies():
     seed("run", "words", b"mpirun -n {n} 'a b' \"c\" \\d{size}")
     seed("run", "numbers", b"1-8,16-64*2")
     seed("run", "output", b"epoch 1: 120.5 images/s\nepoch 2: 130 images/s\n-----\n")
+    who = {"host": "n1", "pid": 4711, "pid_space": 4026531836, "boot_id": "0a1b2c3d", "start_ticks": 123456}
+    beacon = {"kind": "stoker-status", "version": 1, "command": "bench", "state": "running", **who,
+              "started_s": 1.7e9, "updated_s": 1.7e9 + 9.5}
+    rank = {"rank": 3, "ranks": 4, "node": "n1", "phase": "trains", "since_s": 0.2, "step": 120, "steps": 480,
+            "samples": 960, "utilisation": 0.93, "wait_s": 1.5, "barrier_s": 0.1, "run_s": 12.5, "step_s": 0.1,
+            "step_max_s": 0.4, "queue": 3, "queue_slots": 4, "checkpoints": 1, "read_bytes": 1 << 30,
+            "write_bytes": 10, "device_bytes": 1 << 20, "read_Bps": 1e8, "device_Bps": 1e6}
+    run = {"workload": "imagenet", "ranks": 4, "batch": 8, "reader": "stoker"}
+    point = {"label": "N=2", "series": "", "n": 2, "good": 3, "bad": 1, "waiting": 0, "wall_s": 1.5, "cost": 1.5,
+             "half_width": 0.02, "done": True}
+    study = {"unit": "threads", "metric": None, "weak": False, "done": 4, "planned": 9, "phase": "run",
+             "label": "N=2", "left_s": 7.5, "pending": 1, "running": 2, "reason": "Priority", "waiting": 3,
+             "points": [point, {**point, "label": "N=4", "n": 4, "cost": 0.8, "done": False}]}
+    seed("status", "run", json.dumps({**beacon, "now": run}).encode())
+    seed("status", "rank", json.dumps({**beacon, "now": rank}).encode())
+    seed("status", "study", json.dumps({**beacon, "command": "scale", "now": study}).encode())
+    seed("status", "hostile", json.dumps({**beacon, "host": "\x1b[2J", "pid": -1, "now": {
+        **rank, **run, "node": "\x1b]0;x\x07" * 99, "workload": "\u202e\r\n", "step": 1e308, "steps": -1,
+        "points": [[], 1, None, {**point, "label": "\x9b", "cost": 0}]}}).encode())
+    seed("status", "node", json.dumps({**who, "node": "n1", "rank": 0, "phase": "copy", "wanted_bytes": 1 << 33,
+                                       "there_bytes": 1 << 30, "read_bytes": 1 << 29, "sent_bytes": 5,
+                                       "received_bytes": 7, "written_bytes": 12, "read_s": 1.5, "seconds": 3.5,
+                                       "path": "/local/x", "error": "", "updated": 1700000000}).encode())
 
 
 # ---- codecs, filters, samples, indexes ---------------------------------------------------------
@@ -692,6 +769,27 @@ def squashfses():
             seed("squashfs", name, path.read_bytes())
 
 
+# ---- tiers -------------------------------------------------------------------------------------
+
+def tier_list(names, path=b"/data/set", name=b"set"):
+    items = b"".join(struct.pack("<QqQII", 100 * i, 10**18 + i, i, 0o644, i % 2) for i in range(len(names)))
+    texts = b"".join(text + b"\0" for text in (path, name, *names))
+    return b"STKTLIST" + struct.pack("<IIQQQQ", 1, 0, len(names), len(texts), 7, 0) + items + texts
+
+
+def tiers():
+    """The first byte: 0 and 1 a list, 2 and 3 a ledger; odd ones get fitting check values."""
+    for name, names in (("some", [b"a/x", b"a/y", b"b"]), ("single", [b""]), ("none", []),
+                        ("outside", [b"../x"]), ("twice", [b"a", b"a"]), ("root", [b"/etc/passwd"])):
+        seed("tier", f"list-{name}", b"\1" + tier_list(names))
+        seed("tier", f"list-{name}-as-is", b"\0" + tier_list(names))
+    record = struct.pack("<QQqqQQIIII", 1, (4 << 20) + 100, 5, 6, 7, 2, 2, 9, 0, 0)
+    entry = struct.pack("<QII", 123, 9, 0)
+    for i in range(16):  # one in some is tried
+        seed("tier", f"ledger-{i:02}", b"\3" + record + struct.pack("<QQ", i, 5))
+        seed("tier", f"ledger-{i:02}-as-is", b"\2" + record + entry + entry + bytes([i]))
+
+
 def main():
     protobufs()
     tfrecords()
@@ -701,6 +799,7 @@ def main():
     texts()
     settings()
     studies()
+    pages()
     codecs()
     filters()
     samples()
@@ -716,6 +815,7 @@ def main():
     images()
     slurm_answers()
     loaders()
+    tiers()
     total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
     print(f"{total} bytes in {CORPUS}")
 

@@ -163,6 +163,14 @@ class small_disk:
     def resize(self, size):
         subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
 
+    def used(self):
+        v = os.statvfs(self.path)
+        return (v.f_blocks - v.f_bfree) * v.f_frsize
+
+    def free(self):
+        v = os.statvfs(self.path)
+        return v.f_bfree * v.f_frsize
+
     def __exit__(self, *exc):
         subprocess.run(["umount", self.path], check=True)
 

@@ -32,7 +32,7 @@ def build(name, *options, cc="cc", target="all"):
 @pytest.fixture(scope="module")
 def core():
     """A binary built without any optional library, as on a cluster's login node."""
-    return build("build-core", "-Dextras=disabled", "-Doptimization=0", target="stoker")
+    return build("build-core", "-Dextras=disabled", "-Dpage=disabled", "-Doptimization=0", target="stoker")
 
 
 def run(*argv, cwd=None):
@@ -69,6 +69,39 @@ def test_core_only_says_what_it_lacks(core, tmp_path, name, first_bytes, package
     assert package in done.stdout
 
 
+@pytest.mark.xdist_group("core")
+def test_core_only_makes_no_page(core, tmp_path):
+    """Without Node.js, a page cannot be built in: the message says so, and how to get one."""
+    done = run(core, "report", tmp_path, "-o", tmp_path / "page.html")
+    assert done.returncode == 4 and "tools/setup page" in done.stdout and "nodejs, npm" in done.stdout
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.xdist_group("install")
+def test_a_release_needs_no_node(tmp_path):
+    """Who builds from a tarball has neither npm nor a network: the finished page is in it."""
+    if not (ROOT / "web/node_modules/esbuild").is_dir():
+        pytest.skip("the libraries of the page are not installed (tools/setup page)")
+    release_build()
+    made = ROOT / "build-release"
+    for argv in (["ninja", "-C", made, "--quiet", "web/page.html"],
+                 ["meson", "dist", "-C", made, "--no-tests", "--allow-dirty", "--formats", "gztar"]):
+        done = run(*argv, cwd=ROOT)
+        assert done.returncode == 0, done.stdout[-4000:]
+    tarball = max((made / "meson-dist").glob("*.tar.gz"), key=lambda p: p.stat().st_mtime)
+    shutil.unpack_archive(tarball, tmp_path)
+    source = next(tmp_path.iterdir())
+    assert (source / "web/page.html").stat().st_size > 500_000 and not (source / "web/node_modules").exists()
+    (tmp_path / "no-node.ini").write_text("[binaries]\nnode = '/nonexistent/node'\nnpm = '/nonexistent/npm'\n")
+    for argv in (["meson", "setup", source / "b", source, "--native-file", tmp_path / "no-node.ini", "-Dpage=enabled", "-Dextras=disabled",
+                  "-Doptimization=0"], ["ninja", "-C", source / "b", "--quiet", "stoker"]):
+        done = run(*argv, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout[-4000:]
+    (tmp_path / "load.json").write_text('{"schema": 1, "command": "load", "arguments": [], "result": {"samples_per_second": 5.5, "stall_fraction": 0.5}}')
+    done = run(source / "b/stoker", "report", tmp_path / "load.json", "-o", tmp_path / "page.html")
+    assert done.returncode == 0 and "samples per second" in (tmp_path / "page.html").read_text()
+
+
 @pytest.mark.xdist_group("install")
 def test_nothing_to_warn_about():
     """Who builds from source sees no warning and need not wonder what it means."""
@@ -85,6 +118,8 @@ def test_nothing_for_clang_to_warn_about():
     def look(entry):
         argv = shlex.split(entry["command"])
         argv = argv[:argv.index("-MD")] + ["-fsyntax-only", entry["file"]]
+        if not (pathlib.Path(entry["directory"]) / entry["file"]).exists():  # made while building
+            run("ninja", entry["file"], cwd=entry["directory"])
         return run(*argv, cwd=entry["directory"])
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

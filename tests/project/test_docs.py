@@ -47,7 +47,7 @@ def documented_commands():
         code = text if page.suffix != ".md" else "\n".join(
             re.findall(r"^```\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text))
         for line in code.splitlines():
-            found = re.search(r"\bstoker (inspect|pack|verify|load|profile|report|advise|scale|job|watch|formats|help|"
+            found = re.search(r"\bstoker (inspect|pack|stage|verify|load|bench|profile|report|advise|tune|scale|job|watch|doctor|formats|help|"
                               r"version)\b(.*)", line)
             if found:
                 words = found.group(2).split("#")[0].split(" -- ")[0]

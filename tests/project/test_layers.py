@@ -16,6 +16,7 @@ TABLE = (ROOT / "docs/architecture.md").read_text().split("## Rooms")[1].split("
 ROOMS = {room: set(re.findall(r"\w+", uses))
          for room, uses in re.findall(r"^\| `src/(\w+)` \|.*\| ([\w, —]*) \|$", TABLE, re.M)}
 APART = {"preload"}  # linked into programs of users, not into libstoker
+GENERATED = {"web": "report"}  # sources that are made elsewhere, and their room
 
 
 def includes():
@@ -68,7 +69,8 @@ def symbols():
     found = collections.defaultdict(lambda: (set(), {}))
     for line in out.splitlines():
         name, symbol, kind = re.match(r".*?(\w+\.c\.o)\]?: (\S+) (\S)", line).groups()
-        defined, needed = found[name.split("_")[1]]
+        room = name.split("_")[1]
+        defined, needed = found[GENERATED.get(room, room)]
         if kind == "U":
             needed[symbol] = name
         else:

@@ -17,7 +17,7 @@ PYTHON = stoker._options.PYTHON
 # The command has an option of its own for these, or none: it goes through its epochs itself, finds
 # its rank out, and keeps states in files.
 PROGRAMS_ONLY = {"epochs", "rank", "world", "keys", "state"}
-OPTION_NAME = {"read": "read-size", "rebuild": "rebuild-index"}
+OPTION_NAME = {"tier_fill": "fill-tier", "read": "read-size", "rebuild": "rebuild-index"}
 
 
 def command_options(text):
@@ -53,7 +53,7 @@ def test_command(stoker):
         assert help in said
         if choices:
             assert f"; one of {', '.join(choices)} (default {default})" in said
-        elif default is not None and default is not True:
+        elif default is not None and not isinstance(default, bool):
             assert f"(default {default})" in said
 
 

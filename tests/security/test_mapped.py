@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from conftest import LONG, PATIENCE_S, STOKER, Result, check_sane, run_stoker
-from faultlib import held_at, let_go, needs_root, needs_strace, small_disk, traced_env
+from faultlib import held_at, ladder, let_go, needs_root, needs_strace, small_disk, traced_env
 from indexlib import Index
 from profilelib import profile  # noqa: F401
 from tfrecordlib import frame
@@ -134,7 +134,7 @@ def test_an_index_cut_or_rewritten_at_every_moment(tmp_path):
     command = ["inspect", data, "--sample", 29999, "--no-write-index"]
     moments = calls("pread64", "d.jsonl.stkidx", *command)
     assert len(moments) >= 4
-    for n in moments:
+    for n in ladder(moments, 12):
         for change in ("empty", "cut", "other"):
             index.write_bytes(whole)
             proc = held_at(("pread64", n), *command, log=tmp_path / "log")
@@ -274,7 +274,7 @@ def test_an_index_cut_while_pack_seals_it(tmp_path):
     command = ["pack", tmp_path / "d.jsonl", tmp_path / "out", "--format", "jsonl", "--jobs", 1, "-q"]
     moments = calls("pread64", "out.partial/index.stkidx", *command)
     assert moments
-    for n in moments:
+    for n in ladder(moments, 12):
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         proc = held_at(("pread64", n), *command, log=tmp_path / "log")
         for index in tmp_path.glob("out.partial/index.stkidx*"):
@@ -304,7 +304,7 @@ def test_a_log_that_changes_while_it_is_read(profile, tmp_path, change):  # noqa
     log.write_bytes(whole)
     moments = calls("pread64", log.name, "report", run.dir)
     assert len(moments) >= 4
-    for n in moments:
+    for n in ladder(moments, 12):
         log.write_bytes(whole)
         proc = held_at(("pread64", n), "report", run.dir, "--json", "-", log=tmp_path / "log")
         if change == "cut":

@@ -272,3 +272,29 @@ def test_the_screen_ends_with_q(slurm, shared):
     helpers = ["pgrep", "-f", f"watch --node-sample .* {job}$"]
     until(lambda: not subprocess.run(helpers, capture_output=True).stdout)
     slurm.run("scancel", job)
+
+
+def test_a_suspended_job(slurm, shared):
+    """Its steps do not run, whatever Slurm calls them; there is nothing to watch, and the reason is named."""
+    job = slurm.submit(shared, "-n1", wrap="srun sleep 10000")
+    slurm.wait(job, running=True)
+    until(lambda: any(s["step"] == "0" for s in slurm.report(job)["steps"]))
+    slurm.run("scontrol", "suspend", job)
+    j = slurm.report(job)
+    assert j["state"] == "suspended" and {s["state"] for s in j["steps"]} == {"suspended"}, j["steps"]
+    done = slurm.stoker("watch", "--once", job, rc=4)
+    assert f"job {job} is not running: it is suspended" in done.err
+    slurm.run("scontrol", "resume", job)
+    assert {s["state"] for s in slurm.report(job)["steps"]} == {"running"}
+    slurm.run("scancel", job)
+
+
+def test_the_job_of_another_user(slurm, shared):
+    """"Permission denied" would leave the reader to guess whose permission, and what to do."""
+    job = slurm.submit(shared, "-n1", "--uid=nobody", "-o", "/dev/null", "-D", "/", wrap="sleep 10000")
+    slurm.wait(job, running=True)
+    assert slurm.report(job)["user"] == "nobody"
+    done = slurm.stoker("watch", "--once", job, rc=(0, 4))
+    if done.rc:  # some Slurms let root
+        assert "belongs to nobody" in done.err and "sudo -u" in done.err
+    slurm.run("scancel", job)

@@ -23,21 +23,23 @@
 #define STK_H5_FUNCTIONS(X) \
     X(Aclose) X(Acreate2) X(Aexists) X(Aget_space) X(Aget_storage_size) X(Aget_type) X(Aopen) \
     X(Aread) X(Awrite) \
-    X(Dclose) X(Dcreate2) X(Dget_chunk_info) X(Dget_create_plist) X(Dget_num_chunks) \
-    X(Dget_space) X(Dget_type) X(Dopen2) X(Dread_chunk) X(Dset_extent) X(Dwrite_chunk) \
+    X(Dclose) X(Dcreate2) X(Dget_chunk_info) X(Dget_create_plist) X(Dget_num_chunks) X(Dget_offset) \
+    X(Dget_space) X(Dget_type) X(Dopen2) X(Dread) X(Dread_chunk) X(Dset_extent) X(Dwrite) \
+    X(Dwrite_chunk) \
     X(Eclear2) X(Eset_auto2) X(Ewalk2) \
-    X(Fclose) X(Fcreate) X(Fget_create_plist) X(Fopen) \
+    X(FDregister) X(Fclose) X(Fcreate) X(Fget_create_plist) X(Fopen) \
     X(Gclose) X(Gget_create_plist) X(Gopen2) \
     X(Lvisit) \
     X(Oget_info) X(Oget_info_by_name) \
     X(Pclose) X(Pcreate) X(Pfill_value_defined) X(Pget_external_count) X(Pget_fill_value) \
     X(Pget_filter2) X(Pget_link_creation_order) X(Pget_nfilters) X(Pget_sizes) \
     X(Pget_userblock) \
-    X(Pset_chunk) X(Pset_create_intermediate_group) X(Pset_deflate) X(Pset_elink_cb) \
+    X(Pset_chunk) X(Pset_create_intermediate_group) X(Pset_deflate) X(Pset_driver) \
+    X(Pset_elink_cb) \
     X(Pset_fill_time) X(Pset_libver_bounds) X(Pset_link_creation_order) X(Pset_obj_track_times) \
     X(Pset_shuffle) \
     X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) \
-    X(Sget_simple_extent_npoints) X(Sget_simple_extent_type) \
+    X(Sget_simple_extent_npoints) X(Sget_simple_extent_type) X(Sselect_hyperslab) \
     X(Tclose) X(Tcopy) X(Tdetect_class) X(Tenum_create) X(Tenum_insert) X(Tequal) \
     X(Tget_array_dims2) X(Tget_array_ndims) X(Tget_class) X(Tget_cset) X(Tget_ebias) \
     X(Tget_fields) X(Tget_member_name) X(Tget_member_offset) X(Tget_member_type) \

@@ -140,6 +140,10 @@ static void settle(struct stk_slurm_job *j)
     stk_slurm_job_settle(j);
     if (j->state == STK_SLURM_PENDING && j->restarts > 0)
         j->state = STK_SLURM_REQUEUED;
+    /* Slurm calls the steps of a suspended job running. */
+    for (size_t i = 0; j->state == STK_SLURM_SUSPENDED && i < j->nsteps; i++)
+        if (j->step[i].state == STK_SLURM_RUNNING)
+            j->step[i].state = STK_SLURM_SUSPENDED;
 }
 
 /* An error only when no client could be called. */

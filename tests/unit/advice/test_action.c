@@ -252,6 +252,9 @@ static void staging(void)
               "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' --verbatim-files-from -cf - -T "
               "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -'\n"
               "# then read /dev/shm/'a b' instead of '/lus/a b'\n");
+    CHECK_STR(line(a, plain), "# in the job script, before training; once per node:\n"
+                              "DATA=$(stoker stage '/lus/a b')\n"
+                              "# then read \"$DATA\" instead of '/lus/a b'\n");
     static const char *const endings[] = {"*.jpg", "*.p ng"};
     a.pattern = endings;
     a.npatterns = 2;

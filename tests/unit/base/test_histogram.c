@@ -75,10 +75,30 @@ static void edges(void)
     free(h);
 }
 
+/* Every value is in exactly one octave: the plot of a benchmark shows all requests. */
+static void octaves(void)
+{
+    struct stk_histogram *h = calloc(1, sizeof *h);
+    uint64_t all = 0;
+    stk_histogram_add(h, 0);
+    for (unsigned p = 0; p < 64; p++) {
+        stk_histogram_add(h, (uint64_t)1 << p);
+        stk_histogram_add(h, ((uint64_t)1 << p) | (((uint64_t)1 << p) - 1));
+    }
+    for (unsigned p = 0; p < 70; p++) {
+        uint64_t n = stk_histogram_octave(h, p);
+        CHECK_INT(n, p > 63 ? 0 : p == 0 ? 3 : 2);
+        all += n;
+    }
+    CHECK(all == h->count);
+    free(h);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(any_spread);
     CHECK_RUN(edges);
+    CHECK_RUN(octaves);
     return CHECK_DONE();
 }

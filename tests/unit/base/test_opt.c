@@ -217,7 +217,8 @@ static const struct stk_opt_section sections[] = {{"pack", table}, {"paint", oth
 
 static int read_config(struct stk_opts *o)
 {
-    return stk_opts_read_config(o, config_path, true, sections, 2, &err);
+    const struct stk_opt_file file = {config_path, STK_FROM_CONFIG, true};
+    return stk_opts_read_config(o, &file, sections, 2, &err);
 }
 
 /* The command line wins over the environment, that over the file, whatever is read first. */
@@ -294,7 +295,8 @@ static void test_bad_config(void)
     struct stk_opts o;
     CHECK_INT(read_argv(&o, ARGV("x")), 0);
     unlink(config_path);
-    CHECK_INT(stk_opts_read_config(&o, config_path, false, sections, 2, &err), 0);
+    const struct stk_opt_file file = {config_path, STK_FROM_CONFIG, false};
+    CHECK_INT(stk_opts_read_config(&o, &file, sections, 2, &err), 0);
     CHECK_INT(read_config(&o), STK_E_SYS);
     stk_opts_release(&o);
 }

@@ -46,10 +46,9 @@ static void a_process(void)
     host_process(42, 7, "fifteen-letters", 1, 1);
     CHECK(stk_proc_stat(proc, 42, &s));
     CHECK_STR(s.comm, "fifteen-letters");
-    proc_file(41, "cmdline", "python3\0train.py\0\0", 18);
-    CHECK_INT(stk_proc_command(proc, 41, text, sizeof text), 16);
+    CHECK_INT(stk_proc_command_of("python3\0train.py\0", 18, text, sizeof text), 16);
     CHECK_STR(text, "python3 train.py");
-    CHECK_INT(stk_proc_command(proc, 42, text, sizeof text), 0);
+    CHECK_INT(stk_proc_command_of("", 0, text, sizeof text), 0);
     proc_file(41, "status", "Name:\tx\nNSpid:\t41\t9\t2\nThreads:\t3\n", 34);
     CHECK_INT(stk_proc_own_pid(proc, 41), 2);
     CHECK_INT(stk_proc_own_pid(proc, 42), 42);

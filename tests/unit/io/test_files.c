@@ -19,7 +19,8 @@ static void not_a_file(void)
     CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch_path("fifo"), "fifo", &size, &err),
               STK_E_UNSUPPORTED); /* and does not wait for a writer */
     CHECK_STR(err.what, "not a regular file");
-    CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch_path("none"), "none", &size, &err), STK_E_SYS);
+    CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch_path("none"), "none", &size, &err),
+              STK_E_SYS);
     CHECK_STR(err.path, "none");
     CHECK_STR(err.what, "open: No such file or directory");
     scratch_file("some", "12345", 5);
@@ -112,69 +113,112 @@ static void engines_over_a_list(void)
 struct copies {
     struct stk_files_overlay base;
     char folder[600];
+    _Atomic unsigned refused;
+    unsigned fetched;
 };
 
-static bool find_copy(const struct stk_files_overlay *o, uint64_t number, char *path, size_t room)
+static unsigned route_copy(const struct stk_files_overlay *o, uint64_t number, uint64_t off,
+                           uint64_t len)
 {
-    const struct copies *c = (const void *)o;
-    if (number == 0)
-        return false;
-    snprintf(path, room, "%s/%llu", c->folder, (unsigned long long)number);
-    return true;
+    (void)o;
+    return number != 0 && (number != 1 || off + len <= 15000) ? 1 : 0;
 }
 
-/* The copy of file 1 has other bytes of the same length, so that it shows who was read; that of 2
- * is not whole yet, that of 3 is not there. */
+static char *path_of_copy(const struct stk_files_overlay *o, uint64_t number, unsigned level)
+{
+    const struct copies *c = (const void *)o;
+    char *path = NULL;
+    CHECK_INT(level, 1);
+    return asprintf(&path, "%s/%llu", c->folder, (unsigned long long)number) < 0 ? NULL : path;
+}
+
+static int open_copy(const struct stk_files_overlay *o, uint64_t number, unsigned level, int flags)
+{
+    char *path = path_of_copy(o, number, level);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    free(path);
+    return fd;
+}
+
+static bool copy_fits(const struct stk_files_overlay *o, uint64_t number, unsigned level,
+                      const struct statx *sx, bool *growing)
+{
+    (void)o;
+    *growing = number == 1;
+    return level == 1 && sx->stx_size > 0;
+}
+
+static void refuse_copy(const struct stk_files_overlay *o, uint64_t number, unsigned level)
+{
+    CHECK(level == 1 && number > 1);
+    ((struct copies *)(uintptr_t)o)->refused++;
+}
+
+/* The copy of file 1 has other bytes in its first half, so that it shows who was read; that of 2 is
+ * cut short, that of 3 is not there. */
 static void make_copies(struct set *s, struct copies *c)
 {
-    struct stk_buf record = STK_BUF_INIT;
-    size_t n = s->bytes[1].len - 16;
-    uint8_t *p = calloc(1, n);
-    memset(p, 'c', n);
-    scratch_record(&record, p, n);
-    CHECK_INT(record.len, s->bytes[1].len);
-    scratch_file("copies/1", record.data, record.len);
-    scratch_file("copies/2", s->bytes[2].data, s->bytes[2].len - 1);
-    stk_buf_release(&s->bytes[1]);
-    s->bytes[1] = record;
-    free(p);
-    c->base.find = find_copy;
+    const uint8_t *p = s->bytes[1].data;
+    uint8_t *other = malloc(s->bytes[1].len);
+    memcpy(other, p, s->bytes[1].len);
+    for (size_t i = 0; i < 15000; i++)
+        other[i] ^= 0x55;
+    scratch_file("copies/1", other, s->bytes[1].len);
+    scratch_file("copies/2", s->bytes[2].data, 1000);
+    free(other);
+    c->base = (struct stk_files_overlay){.levels = 1,
+                                         .route = route_copy,
+                                         .open = open_copy,
+                                         .fits = copy_fits,
+                                         .path = path_of_copy,
+                                         .refuse = refuse_copy};
     snprintf(c->folder, sizeof c->folder, "%s", scratch_path("copies"));
 }
 
-static void read_sample(struct stk_dataset *ds, uint64_t i, const struct stk_buf *record)
+static const uint8_t *ask_one(struct stk_io *io, struct stk_io_req *req)
 {
-    struct stk_sample s;
-    struct stk_err err = {0};
-    stk_sample_init(&s);
-    CHECK_INT(stk_dataset_read(ds, i, &s, &err), 0);
-    CHECK_STR(err.what, "");
-    CHECK(s.nfields == 1 && s.field[0].value.size == record->len - 16 &&
-          memcmp(s.field[0].value.data, record->data + 12, record->len - 16) == 0);
-    stk_sample_release(&s);
+    struct stk_io_req *done = NULL;
+    stk_io_submit(io, req);
+    CHECK_INT(stk_io_reap(io, &done, 1, true), 1);
+    CHECK(done == req && req->code == 0);
+    return req->data;
 }
 
-/* Data staged on a faster disk would be read from the slow one, or a half-staged file for whole. */
+/* Where a range comes from: a copy that has it, else the source, whatever happens to the copy. */
 static void an_overlay(void)
 {
     struct set s;
     struct copies c = {0};
     make_set(&s, "placed", 4, 30000, 4099);
     make_copies(&s, &c);
-    s.ds->files.overlay = &c.base;
-    for (size_t e = 0; e < NENGINES; e++) {
-        struct stk_io *io = open_io(s.files, &all_engines[e], 8);
-        many_reads(&s, io, 100, 20000);
-        stk_io_close(io);
-    }
-    for (unsigned i = 0; i < 4; i++)
-        read_sample(s.ds, i, &s.bytes[i]);
-    char *path = stk_files_path(s.files, 1), *source = stk_files_path(s.files, 0);
+    struct stk_files files = *s.files;
+    files.overlay = &c.base;
+    char *path = stk_files_path(&files, 5), *source = stk_files_path(&files, 1);
     CHECK(strstr(path, "/copies/1") != NULL);
-    CHECK(strstr(source, "/placed/f-00000.tfrecord") != NULL);
+    CHECK(strstr(source, "/placed/f-00001.tfrecord") != NULL);
     free(path);
     free(source);
-    CHECK(stk_files_unchanged(s.files, 1, NULL)); /* the source is what was indexed */
+    for (size_t e = 0; e < NENGINES; e++) {
+        struct stk_io *io = open_io(&files, &all_engines[e], 8);
+        void *buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(20000));
+        for (uint32_t f = 0; f < 4; f++)
+            for (uint64_t off = 0; off < 16000; off += 14000) {
+                struct stk_io_req req = {
+                    .file = f, .off = off, .len = 5000, .buf = buf, .segment = -1};
+                const uint8_t *p = ask_one(io, &req);
+                bool copy = f == 1 && off == 0 && !stk_io_maps(io);
+                CHECK(p && (memcmp(p, s.bytes[f].data + off, 5000) == 0) == !copy);
+            }
+        struct stk_io_stats st;
+        stk_io_stats(io, &st);
+        CHECK_INT(st.level_bytes[1], stk_io_maps(io) ? 0 : 5000);
+        CHECK_INT(st.level_bytes[0], stk_io_maps(io) ? 40000 : 35000);
+        CHECK_INT(st.refused, stk_io_maps(io) ? 0 : 4);
+        stk_io_close(io);
+        free(buf);
+    }
+    CHECK(c.refused > 0);
+    CHECK(stk_files_unchanged(&files, 1, NULL)); /* the source is what was indexed */
     drop_set(&s);
 }
 

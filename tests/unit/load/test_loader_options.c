@@ -72,7 +72,8 @@ static void defaults(void)
             CHECK_INT(stk_opt_store(opt, &set, opt->def, true, &arena, &err), 0);
     CHECK_STR(set.io, "auto");
     CHECK_STR(set.decode, "auto");
-    set.io = set.decode = NULL; /* NULL says the same */
+    CHECK_STR(set.tier, "auto");
+    set.io = set.decode = set.tier = NULL; /* NULL says the same */
     CHECK(memcmp(&set, &zero, sizeof set) == 0);
     stk_arena_release(&arena);
 }

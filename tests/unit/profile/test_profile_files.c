@@ -3,6 +3,7 @@
 #include "check.h"
 #include "profile/priv.h"
 #include "proflog.h"
+#include "proflog/slots.h"
 
 #include <unistd.h>
 
@@ -156,6 +157,95 @@ static void damaged_logs(void)
     stk_profile_release(&p);
 }
 
+/* A log in slot i that read `bytes` of /d/PID; name: its own, NULL: the one it should have. */
+static void put_slot(struct stk_buf *file, uint32_t i, uint32_t pid, uint64_t bytes,
+                     const char *name)
+{
+    struct proflog l;
+    proflog_init(&l, pid, 1, i);
+    l.head.nblocks = 1;
+    snprintf(l.head.name, sizeof l.head.name, "n1.%u.700000%u.stklog", pid, i + 1);
+    if (name)
+        strcpy(l.head.name, name);
+    struct stk_log_name n = {.id = 1, .length = 6};
+    struct stk_log_record r = proflog_record(1, STK_API_POSIX);
+    proflog_read(&r, 0, bytes);
+    char path[8];
+    snprintf(path, sizeof path, "/d/%u", pid);
+    stk_buf_zeros(file, stk_slot_at(i + 1) - file->len);
+    uint8_t *at = file->data + stk_slot_at(i);
+    memcpy(at, &l.head, sizeof l.head);
+    for (uint32_t k = 0; k < STK_LOG_SMALL; k++) {
+        struct stk_log_small small = stk_log_small(k);
+        struct stk_log_block b = {.kind = small.kind};
+        if (small.kind == STK_BLK_NAMES) {
+            memcpy(at + small.at + sizeof b, &n, sizeof n);
+            memcpy(at + small.at + sizeof b + sizeof n, path, 6);
+            b.used = sizeof n + 8;
+        } else if (small.kind == STK_BLK_RECORDS) {
+            memcpy(at + small.at + sizeof b, &r, sizeof r);
+            b.used = sizeof r;
+        }
+        memcpy(at + small.at, &b, sizeof b);
+    }
+}
+
+/* The log of a process that moved from slot i to a file, which read 500 bytes since. */
+static const char *moved_log(uint32_t i, uint32_t pid)
+{
+    struct proflog l;
+    char name[64], path[16];
+    snprintf(path, sizeof path, "/d/%u", pid);
+    snprintf(name, sizeof name, "slots/n1.%u.700000%u.stklog", pid, i + 1);
+    proflog_init(&l, pid, 1, 0);
+    struct stk_log_record r = proflog_record(proflog_name(&l, path), STK_API_POSIX);
+    proflog_read(&r, 0, 500);
+    proflog_put(&l, &r);
+    return proflog_write(&l, name);
+}
+
+/* Small logs in one file. A process may be killed at any point of its log's move to a file of its
+ * own: it counts once, with all that it did. */
+static void slots(void)
+{
+    struct stk_buf file = STK_BUF_INIT;
+    struct stk_profile p;
+    const struct stk_slots head = {.magic = STK_SLOTS_MAGIC, .version = STK_LOG_VERSION, .next = 9};
+    const char *dir = folder("slots");
+    stk_buf_put(&file, &head, sizeof head);
+    put_slot(&file, 0, 200, 100, NULL);
+    put_slot(&file, 1, 201, 100, NULL); /* killed when the file was complete */
+    moved_log(1, 201);
+    put_slot(&file, 2, 202, 100, NULL); /* killed before it was */
+    const uint64_t none = 0;
+    FILE *f = fopen(moved_log(2, 202), "r+");
+    CHECK(f && fwrite(&none, sizeof none, 1, f) == 1 && fclose(f) == 0);
+    put_slot(&file, 3, 203, 100, NULL); /* has moved */
+    memset(file.data + stk_slot_at(3), 0, sizeof none);
+    moved_log(3, 203);
+    put_slot(&file, 4, 204, 100, "../../etc/passwd"); /* by a stranger */
+    put_slot(&file, 5, 205, 100, NULL);
+    struct stk_log_block *b = (void *)(file.data + stk_slot_at(5) + stk_log_small(1).at);
+    b->used = stk_log_small(1).bytes;        /* beyond its end */
+    stk_buf_zeros(&file, STK_LOG_FIRST / 2); /* and a part of a slot */
+    scratch_file("slots/n1.7.slots.stklog", file.data, file.len);
+    CHECK_INT(read_it(dir, &p), 0);
+    CHECK_INT(p.nprocs, 6);
+    CHECK_INT(file_of(&p, "/d/200")->distinct_bytes, 100);
+    CHECK_INT(file_of(&p, "/d/201")->distinct_bytes, 500);
+    CHECK_INT(file_of(&p, "/d/202")->distinct_bytes, 100);
+    CHECK_INT(file_of(&p, "/d/203")->distinct_bytes, 500);
+    CHECK_INT(file_of(&p, "/d/204")->distinct_bytes, 100);
+    CHECK(noted(&p, "1 of 6 logs are damaged"));
+    stk_profile_release(&p);
+    file.data[8] = 99; /* another version */
+    scratch_file("slots/n1.7.slots.stklog", file.data, file.len);
+    CHECK_INT(read_it(dir, &p), 0);
+    CHECK(noted(&p, "another version"));
+    stk_profile_release(&p);
+    stk_buf_release(&file);
+}
+
 static void nothing_there(void)
 {
     struct stk_profile p;
@@ -282,6 +372,7 @@ int main(int argc, char **argv)
     CHECK_RUN(unseen_program);
     CHECK_RUN(ended_unseen);
     CHECK_RUN(damaged_logs);
+    CHECK_RUN(slots);
     CHECK_RUN(nothing_there);
     CHECK_RUN(traces);
     CHECK_RUN(folded);

@@ -244,6 +244,9 @@ static void time_lines(void)
     CHECK_INT(p.bin[3].read_bytes, 700);
     CHECK_INT(p.bin[3].read_ns, 5000000);
     CHECK_INT(p.gap[20].count, 4);
+    CHECK_INT(p.nunits, 1);
+    CHECK(close_to(p.unit_busy[0], 0.005 / 0.04)); /* a part is four bins */
+    CHECK(close_to(p.unit_busy[1], 0));
     stk_profile_release(&p);
 
     proflog_init(&l, 100, 1, 0);

@@ -7,6 +7,7 @@
 #include "host/memory.h"
 #include "record/sampler.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -57,11 +58,14 @@ static void finds_the_whole_tree(void)
 {
     struct stk_tree t;
     struct stk_tree_sum sum;
+    const struct stk_sampler_logs logs = {scratch, "host", -1};
     int fd[2], status;
     CHECK(pipe(fd) == 0);
     other_end = fd[1];
+    struct stk_peek *peek = NULL;
     CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
-    stk_sampler_look(&t, scratch, "host", &sum);
+    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    stk_sampler_look(&t, peek, &logs, &sum);
     CHECK_INT(sum.processes, 0);
     CHECK(t.n > 0); /* others are there, and not ours */
     pid_t a = start(with_child, fd[0]), b = start(orphan_maker, fd[0]);
@@ -72,7 +76,7 @@ static void finds_the_whole_tree(void)
     for (int i = 0; i < 30000 && sum.processes < 3; i++) {
         usleep(10000);
         t.next_scan_s = 0;
-        stk_sampler_look(&t, scratch, "host", &sum);
+        stk_sampler_look(&t, peek, &logs, &sum);
     }
     CHECK_INT(sum.processes, 3); /* a, its child, and b's orphan */
     CHECK(sum.threads >= 3);     /* a sanitizer has its own */
@@ -80,16 +84,85 @@ static void finds_the_whole_tree(void)
     CHECK_INT(t.ngone, 1);
     close(fd[1]);
     other_end = -1;
+    stk_peek_close(peek); /* its child is ours, too */
     while (waitpid(-1, &status, 0) > 0)
         ;
+    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
     t.next_scan_s = 0;
-    stk_sampler_look(&t, scratch, "host", &sum);
+    stk_sampler_look(&t, peek, &logs, &sum);
     CHECK_INT(sum.processes, 0);
     CHECK_INT(t.ngone, 4);
     bool found = false;
     for (size_t i = 0; i < t.ngone; i++)
         found = found || t.gone[i].pid == a;
     CHECK(found);
+    stk_peek_close(peek);
+    stk_tree_release(&t);
+    close(fd[0]);
+}
+
+/* A /proc with one process of ours, whose command cannot be read: opening a pipe waits, as reading
+ * the memory of a process that hangs in a stalled file system does. */
+static void hold(void)
+{
+    char line[400];
+    int n = snprintf(line, sizeof line, "4242 (held) S %d 1 1 0 -1 0 0 0 0 0 7 8 0 0 20 0 3 0 99",
+                     (int)getpid());
+    for (int field = 23; field <= 52; field++)
+        n += snprintf(line + n, sizeof line - (size_t)n, " 0");
+    mkdir(scratch_path("proc"), 0700);
+    mkdir(scratch_path("proc/4242"), 0700);
+    scratch_file("proc/4242/stat", line, (size_t)n);
+    CHECK_INT(mkfifo(scratch_path("proc/4242/cmdline"), 0600), 0);
+}
+
+static void process_that_hangs(void)
+{
+    const struct stk_sampler_logs logs = {scratch, "host", -1};
+    struct stk_tree t;
+    struct stk_tree_sum sum;
+    struct stk_peek *peek = NULL;
+    hold();
+    CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
+    close(t.proc_fd);
+    t.proc_fd = open(scratch_path("proc"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    alarm(60); /* ends a test that hangs */
+    for (int i = 0; i < 3; i++) {
+        t.next_scan_s = 0;
+        stk_sampler_look(&t, peek, &logs, &sum);
+    }
+    alarm(0);
+    CHECK_INT(sum.processes, 1);
+    CHECK(t.n == 1 && t.p[0].command && strcmp(t.p[0].command, "held") == 0);
+    stk_peek_close(peek);
+    stk_tree_release(&t);
+}
+
+/* The child that reads commands is not the program's. */
+static void reader_does_not_count(void)
+{
+    const struct stk_sampler_logs logs = {scratch, "host", -1};
+    struct stk_tree t;
+    struct stk_tree_sum sum;
+    struct stk_peek *peek = NULL;
+    int fd[2], status;
+    CHECK(pipe(fd) == 0);
+    other_end = fd[1];
+    CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
+    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    pid_t child = start(wait_for_end, fd[0]);
+    for (int i = 0; i < 5; i++) {
+        t.next_scan_s = 0;
+        stk_sampler_look(&t, peek, &logs, &sum);
+    }
+    CHECK_INT(sum.processes, 1);
+    for (size_t i = 0; i < t.n; i++)
+        CHECK(t.p[i].pid != child || (t.p[i].command && *t.p[i].command));
+    stk_peek_close(peek); /* its child has a copy of the pipe */
+    close(fd[1]);
+    other_end = -1;
+    CHECK_INT(waitpid(child, &status, 0), child);
     stk_tree_release(&t);
     close(fd[0]);
 }
@@ -118,8 +191,7 @@ static void counts_what_has_ended(void)
                                     .every_s = 0.02,
                                     .csv_folder = &folder,
                                     .csv_name = "s.csv",
-                                    .logs = scratch,
-                                    .host = "host",
+                                    .logs = {scratch, "host", -1},
                                     .start_mono_ns =
                                         (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     struct stk_sampler *s = NULL;
@@ -211,6 +283,8 @@ int main(int argc, char **argv)
     CHECK_RUN(gpus_that_may_be_seen);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     CHECK_RUN(finds_the_whole_tree);
+    CHECK_RUN(process_that_hangs);
+    CHECK_RUN(reader_does_not_count);
     CHECK_RUN(counts_what_has_ended);
     CHECK_RUN(the_node_says_something);
     scratch_done();

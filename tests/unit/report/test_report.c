@@ -231,13 +231,13 @@ static void test_files(void)
     CHECK(stk_analyze(&p, &a, NULL) == 0);
     for (const char *const *t = stk_report_csv_names(); *t; t++) {
         struct stk_buf b = STK_BUF_INIT;
-        CHECK(stk_report_csv(&a, *t, scratch_path(*t), &err) == 0);
+        CHECK(stk_report_csv(&a, *t, scratch_path(*t), NULL, &err) == 0);
         CHECK(stk_read_file(scratch_path(*t), 1 << 20, &b, &err) == 0 && b.len > 10);
         stk_buf_release(&b);
     }
-    CHECK(stk_report_csv(&a, "files", scratch_path("no/such/folder"), &err) == STK_E_SYS);
+    CHECK(stk_report_csv(&a, "files", scratch_path("no/such/folder"), NULL, &err) == STK_E_SYS);
     /* Not traced: says so, and leaves no file. */
-    CHECK(stk_report_trace(&p, scratch_path("trace"), &events, &marks, &err) == STK_E_UNSUPPORTED);
+    CHECK(stk_report_trace(&p, scratch_path("trace"), NULL, &events, &marks, &err) == STK_E_UNSUPPORTED);
     CHECK(strstr(err.what, "--trace") != NULL);
     stk_analysis_release(&a);
 }

@@ -366,6 +366,11 @@ static void launchers_are_told_apart(void)
         "1}]}]}";
     CHECK_INT(read_json(text), 0);
     CHECK(cautioned("launch") && text_has("N=8: the launcher alone takes 300 ms of 1.00 s (30 %)"));
+    CHECK_INT(read_json("{\"stoker_study\": 1, \"series\": [{\"name\": \"\", \"runs\": [{\"n\": 2, "
+                        "\"wall_s\": 2, \"launch_s\": 4}]}]}"),
+              0);
+    CHECK(text_has("as long as the whole run (4.00 s, 2.00 s)")); /* not "4 s of 2 s (200 %)" */
+    CHECK_INT(read_json(text), 0);
     CHECK(study.series[0].run[1].launch_s == 0.3 && isnan(study.series[0].run[2].launch_s));
     compute("n,time,job\n1,20,7\n8,3,8\n", NULL);
     CHECK(text_has("jobs of N=8 take less than 10 s"));

@@ -1,0 +1,27 @@
+"""A recipe for Spack. In a repository of your site: REPO/packages/stoker/package.py, then
+`spack install stoker +mpi`. `git` is the address of your clone."""
+
+from spack.package import *
+
+
+class Stoker(MesonPackage):
+    """Finds out why deep-learning jobs wait for their data, and mends it: profiles, packs, stages and
+    loads datasets, and determines how many cores, GPUs and nodes are worth requesting."""
+
+    git = "file:///opt/src/stoker"
+    version("main", branch="main")
+
+    variant("mpi", default=True, description="Stage and benchmark across nodes through MPI")
+    variant("hdf5", default=True, description="Read and write HDF5")
+
+    depends_on("c", type="build")
+    depends_on("meson@0.61:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("zlib-api")
+    for library in ("zstd", "lz4", "xz", "libdeflate", "lmdb", "liburing", "libjpeg-turbo", "libpng", "libyaml"):
+        depends_on(library)
+    depends_on("hdf5", when="+hdf5")
+    depends_on("mpi", when="+mpi")
+
+    def meson_args(self):
+        return ["-Dpage=auto"]

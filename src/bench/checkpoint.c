@@ -1,0 +1,252 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "bench/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bench/fill.h"
+#include "bench/model.h"
+
+#define FOLDER        "checkpoint"
+#define OWN_FOLDER    "stoker-bench-checkpoint" /* in a folder of the user */
+#define PIECE         (64u << 20) /* of a file that does not fit in memory at once */
+#define RESTORE_PIECE (8u << 20)  /* of a read */
+
+static void name_of(const struct stk_workload *w, uint32_t rank, size_t file, char *buf, size_t n)
+{
+    snprintf(buf, n, "rank%05lu-%02zu.%s", (unsigned long)rank, file,
+             w->checkpoint.content == STK_CONTENT_JSON ? "json" : "ckpt");
+}
+
+static const char *dir_of(const struct stk_bench_config *c)
+{
+    return c->w->checkpoint.dir ? c->w->checkpoint.dir : c->data->dir;
+}
+
+static const char *folder_of(const struct stk_bench_config *c)
+{
+    return c->w->checkpoint.dir ? OWN_FOLDER : FOLDER;
+}
+
+static void path_of(const struct stk_bench_config *c, const char *name, char *buf, size_t n)
+{
+    snprintf(buf, n, "%s/%s/%s", dir_of(c), folder_of(c), name);
+}
+
+/* Opens the folder of the checkpoints. make: if it is missing. -1: failed, with errno. */
+static int enter_folder(const struct stk_bench_config *c, bool make)
+{
+    const char *dir = c->w->checkpoint.dir;
+    int above = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : c->data->dirfd;
+    int fd = above < 0 ? -1
+             : make    ? stk_enter_at(above, folder_of(c))
+                       : openat(above, folder_of(c),
+                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int saved = errno;
+    if (dir && above >= 0)
+        close(above);
+    errno = saved;
+    return fd;
+}
+
+/* The bytes of a file: random, or one JSON string. */
+static int content(const struct stk_workload *w, size_t file, uint8_t **out, size_t n,
+                   struct stk_err *err)
+{
+    bool json = w->checkpoint.content == STK_CONTENT_JSON;
+    uint8_t *p = malloc(n ? n : 1);
+    if (!p)
+        return stk_err_nomem(err, n);
+    struct stk_bench_place at = {UINT64_MAX, file};
+    if (json)
+        stk_bench_fill_text(p, n, w->dataset.seed, at);
+    else
+        stk_bench_fill(p, n, w->dataset.seed, at);
+    if (json && n >= 2)
+        p[0] = p[n - 1] = '"';
+    *out = p;
+    return 0;
+}
+
+static int put_stdio(int fd, const uint8_t *p, size_t n, const char *path, struct stk_err *err)
+{
+    FILE *f = fdopen(dup(fd), "w");
+    if (!f)
+        return stk_err_sys(err, path, "fdopen");
+    bool good = fwrite(p, 1, n, f) == n;
+    good = fclose(f) == 0 && good;
+    return good ? 0 : stk_err_sys(err, path, "write");
+}
+
+/* What the patient thread works with: it may outlast the caller. */
+struct job {
+    const struct stk_bench_config *c;
+    struct stk_patient *patient;
+    struct stk_bench_clock clock;
+    uint32_t rank;
+    uint64_t size[STK_CHECKPOINT_FILES], bytes;
+    size_t n;
+};
+
+static int write_bytes(const struct job *j, int fd, const uint8_t *p, uint64_t n, const char *path,
+                       struct stk_err *err)
+{
+    const struct stk_workload *w = j->c->w;
+    int rc = 0;
+    for (uint64_t done = 0, k; done < n && rc == 0; done += k) {
+        k = w->checkpoint.transfer_bytes && w->checkpoint.transfer_bytes < PIECE
+                ? w->checkpoint.transfer_bytes
+                : PIECE;
+        k = n - done < k ? n - done : k;
+        rc = w->checkpoint.via == STK_VIA_STDIO ? put_stdio(fd, p, (size_t)k, path, err)
+                                                : stk_write_full(fd, p, (size_t)k, path, err);
+        stk_patient_beat(j->patient);
+    }
+    if (rc == 0 && w->checkpoint.fsync && fsync(fd) < 0)
+        rc = stk_err_sys(err, path, "fsync");
+    return rc;
+}
+
+static int write_file(const struct job *j, int dirfd, size_t i, struct stk_err *err)
+{
+    const struct stk_workload *w = j->c->w;
+    uint64_t n = j->size[i];
+    char name[64], path[4400];
+    uint8_t *p = NULL;
+    int fd = -1;
+    name_of(w, j->rank, i, name, sizeof name);
+    path_of(j->c, name, path, sizeof path);
+    int rc = content(w, i, &p, (size_t)(n < PIECE ? n : PIECE), err);
+    rc = rc ? rc : stk_open_fresh(dirfd, name, STK_SHARED, &fd, path, err);
+    rc = rc ? rc : write_bytes(j, fd, p, n, path, err);
+    if (fd >= 0)
+        close(fd);
+    free(p);
+    return rc;
+}
+
+static int write_all(void *arg, struct stk_err *err)
+{
+    struct job *j = arg;
+    int dirfd = enter_folder(j->c, true), rc = 0;
+    if (dirfd < 0)
+        return stk_err_sys(err, dir_of(j->c), "make the folder %s", folder_of(j->c));
+    for (size_t i = 0; i < j->n && rc == 0; i++) {
+        rc = write_file(j, dirfd, i, err);
+        stk_bench_spend(&j->clock, j->size[i]);
+        j->bytes += j->size[i];
+    }
+    close(dirfd);
+    return rc;
+}
+
+static uint32_t rank_of(const struct stk_bench_config *c)
+{
+    return c->comm ? stk_comm_rank(c->comm) : 0;
+}
+
+/* The rank whose files are read back: this one, or its counterpart on the next node, whose cache
+ * does not have them. */
+static uint32_t writer_of(const struct stk_bench_config *c, uint32_t rank)
+{
+    uint32_t here = 0, ranks = c->comm ? stk_comm_size(c->comm) : 1;
+    if (!c->w->checkpoint.shift || !c->comm)
+        return rank;
+    for (uint32_t i = 0; i < ranks; i++)
+        here += stk_comm_node(c->comm, i) == stk_comm_node(c->comm, rank);
+    return (rank + here) % ranks;
+}
+
+static int do_job(const struct stk_bench_config *c, struct stk_patient *patient, stk_patient_fn *fn,
+                  uint32_t rank, struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
+{
+    struct job *j = calloc(1, sizeof *j);
+    if (!j)
+        return stk_err_nomem(err, sizeof *j);
+    *j = (struct job){.c = c, .patient = patient, .clock = *clock, .rank = rank};
+    j->n = stk_checkpoint_files(c->w, rank, c->comm ? stk_comm_size(c->comm) : 1, j->size);
+    int rc = j->n ? stk_patient_call(patient, fn, j, err) : 0;
+    if (stk_patient_is_stuck(patient))
+        return rc;
+    *clock = j->clock;
+    *bytes += j->bytes;
+    free(j);
+    return rc;
+}
+
+int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_patient *patient,
+                         struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
+{
+    return do_job(c, patient, write_all, rank_of(c), clock, bytes, err);
+}
+
+static int read_file(const struct job *j, int dirfd, size_t i, void *p, struct stk_err *err)
+{
+    const struct stk_bench_config *c = j->c;
+    char name[64], path[4400];
+    size_t got = 1;
+    int fd = -1;
+    name_of(c->w, j->rank, i, name, sizeof name);
+    path_of(c, name, path, sizeof path);
+    int rc = stk_read_open(dirfd, name, O_NOFOLLOW, &fd, NULL, path, err);
+    if (rc == 0 && c->w->reader.cache != STK_CACHE_KEEP && fdatasync(fd) == 0)
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    for (uint64_t off = 0; rc == 0 && got; off += got) {
+        rc = stk_pread_full(fd, p, RESTORE_PIECE, off, &got, path, err);
+        stk_patient_beat(j->patient);
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int read_back(void *arg, struct stk_err *err)
+{
+    struct job *j = arg;
+    void *p = malloc(RESTORE_PIECE);
+    int dirfd = enter_folder(j->c, false);
+    int rc = !p          ? stk_err_nomem(err, RESTORE_PIECE)
+             : dirfd < 0 ? stk_err_sys(err, dir_of(j->c), "open the folder %s", folder_of(j->c))
+                         : 0;
+    for (size_t i = 0; i < j->n && rc == 0; i++) {
+        rc = read_file(j, dirfd, i, p, err);
+        stk_bench_spend(&j->clock, j->size[i]);
+        j->bytes += j->size[i];
+    }
+    if (dirfd >= 0)
+        close(dirfd);
+    free(p);
+    return rc;
+}
+
+int stk_bench_restore(const struct stk_bench_config *c, struct stk_patient *patient,
+                      struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
+{
+    return do_job(c, patient, read_back, writer_of(c, rank_of(c)), clock, bytes, err);
+}
+
+void stk_bench_checkpoint_clean(const struct stk_bench_config *c, uint32_t ranks)
+{
+    char name[64];
+    uint64_t size[STK_CHECKPOINT_FILES];
+    if (!c->w->checkpoint.nfiles && !c->w->model.layers)
+        return;
+    int dirfd = enter_folder(c, false), above = c->data->dirfd;
+    for (uint32_t r = 0; dirfd >= 0 && r < ranks; r++)
+        for (size_t i = 0; i < stk_checkpoint_files(c->w, r, ranks, size); i++) {
+            name_of(c->w, r, i, name, sizeof name);
+            (void)stk_unlink_at(dirfd, name, name, NULL);
+        }
+    if (dirfd >= 0)
+        close(dirfd);
+    if (c->w->checkpoint.dir)
+        above = open(c->w->checkpoint.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (above >= 0)
+        (void)stk_rmdir_at(above, folder_of(c));
+    if (above >= 0 && c->w->checkpoint.dir)
+        close(above);
+}

@@ -1,0 +1,64 @@
+/* clock.c - see clock.h. */
+#include "bench/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+
+double stk_bench_now(const struct stk_bench_clock *c)
+{
+    return c->model->is_virtual ? c->now_s : stk_now();
+}
+
+void stk_bench_after(struct stk_bench_clock *c, double at_s)
+{
+    if (c->model->is_virtual && at_s > c->now_s)
+        c->now_s = at_s;
+}
+
+void stk_bench_until(struct stk_bench_clock *c, double at_s)
+{
+    if (c->model->is_virtual) {
+        stk_bench_after(c, at_s);
+        return;
+    }
+    double whole = floor(at_s);
+    if (at_s <= stk_now()) /* no system call */
+        return;
+    struct timespec t = {.tv_sec = (time_t)whole, .tv_nsec = (long)((at_s - whole) * 1e9)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+    }
+}
+
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Looks at the clock that needs no system call, and at the CPU clock only when the time may have
+ * passed: a thread that decodes makes no system calls, at which the kernel would let others run. */
+void stk_bench_burn(struct stk_bench_clock *c, double cpu_s)
+{
+    if (c->model->is_virtual) {
+        c->now_s += cpu_s;
+        return;
+    }
+    double end = cpu_now() + cpu_s;
+    for (double left = cpu_s; left > 0; left = end - cpu_now())
+        for (double until = stk_now() + left; stk_now() < until;) {
+        }
+}
+
+void stk_bench_spend(struct stk_bench_clock *c, uint64_t bytes)
+{
+    const struct stk_bench_model *m = c->model;
+    while (m->hangs)
+        pause();
+    if (m->is_virtual)
+        c->now_s += m->latency_s + (m->rate_Bps > 0 ? (double)bytes / m->rate_Bps : 0);
+}

@@ -1,0 +1,54 @@
+/*
+ * data.h - the data folder of a benchmark: DIR/train/... and DIR/stoker-bench.json, the note that
+ * says which workload made it and whether it is complete.
+ *
+ * Nothing is written into a folder with other files and without the note; `clean` removes only
+ * files whose names follow from the note.
+ */
+#ifndef STK_BENCH_DATA_H
+#define STK_BENCH_DATA_H
+
+#include "bench/list.h"
+#include "sched/comm.h"
+
+#define STK_BENCH_NOTE       "stoker-bench.json"
+#define STK_BENCH_INDEX      "stoker-bench.stkidx" /* of --reader stoker */
+#define STK_BENCH_EVAL_INDEX "stoker-bench-eval.stkidx"
+
+struct stk_bench_data {
+    const struct stk_workload *w; /* borrowed */
+    const char *dir;              /* borrowed */
+    int dirfd;                    /* -1: not open */
+    uint64_t made, kept;          /* files written, and files that were there */
+    bool users; /* files of the user, which are only read: dir is dataset.path */
+    struct stk_bench_list list[STK_GROUPS]; /* of a replay */
+};
+#define STK_BENCH_DATA_INIT ((struct stk_bench_data){.dirfd = -1})
+
+/* Returns non-zero to stop. */
+typedef int stk_bench_progress_fn(void *user, uint64_t files, uint64_t total);
+
+/* Opens the folder. The dataset must be there, complete, and made for the same keys `dataset.*`. */
+int stk_bench_data_open(struct stk_bench_data *d, const struct stk_workload *w, const char *dir,
+                        struct stk_err *err);
+/* The same; STK_E_STOPPED if the storage does not answer for so long, or a rank of comm (may be
+ * NULL) is lost. */
+int stk_bench_data_open_within(struct stk_bench_data *d, const struct stk_workload *w,
+                               const char *dir, double patience_s, struct stk_comm *comm,
+                               struct stk_err *err);
+/* The files of dataset.path instead, which exist and are only read. */
+int stk_bench_data_users(struct stk_bench_data *d, const struct stk_workload *w,
+                         struct stk_err *err);
+/* As stk_bench_data_open(); generates what is missing first, with that many threads. comm: NULL, or
+ * all of its ranks call this, and each generates its part. */
+int stk_bench_data_generate(struct stk_bench_data *d, const struct stk_workload *w, const char *dir,
+                            unsigned jobs, struct stk_comm *comm, stk_bench_progress_fn *progress,
+                            void *user, struct stk_err *err);
+void stk_bench_data_close(struct stk_bench_data *d);
+/* Removes what was generated in dir, and dir itself if it is then empty. *files: how many. */
+int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err);
+/* Drops the pages of what a run will read from the page cache, as far as the kernel lets us.
+ * stoker: the loader reads, which may have data of its own (reader.path). */
+void stk_bench_data_drop(const struct stk_bench_data *d, bool stoker);
+
+#endif

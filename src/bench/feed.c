@@ -1,0 +1,150 @@
+/* feed.c - see feed.h. */
+#include "bench/feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "bench/reader.h"
+
+/* ---- before the first step ------------------------------------------------------------------ */
+
+/* What the patient thread works with: it may outlast the caller. */
+struct preparation {
+    const struct stk_bench_config *c;
+    struct stk_patient *patient;
+    struct stk_bench_plan plan;
+    struct stk_bench_reader reader;
+    struct stk_bench_clock clock;
+    struct stk_tally tally;
+    double head_s, load_s;
+};
+
+static int read_all(struct preparation *p, struct stk_err *err)
+{
+    int rc = 0;
+    for (uint64_t i = 0; i < stk_bench_plan_all(&p->plan) && rc == 0; i++) {
+        rc = stk_bench_reader_sample(&p->reader, stk_bench_plan_load(&p->plan, i), err);
+        stk_patient_beat(p->patient);
+    }
+    return rc;
+}
+
+static int read_first(void *arg, struct stk_err *err)
+{
+    struct preparation *p = arg;
+    const struct stk_bench_config *c = p->c;
+    double begin = stk_bench_now(&p->clock);
+    int rc = stk_bench_reader_init(&p->reader, c->w, c->data, &p->clock, &p->tally, err);
+    rc = rc ? rc : stk_bench_reader_head(&p->reader, err);
+    if (rc == 0 && c->w->dataset.format == STK_BENCH_REPLAY)
+        rc = stk_bench_replay_start(&p->reader, p->plan.rank, err);
+    double mid = stk_bench_now(&p->clock);
+    if (rc == 0 && c->w->reader.load == STK_LOAD_START)
+        rc = read_all(p, err);
+    p->head_s = mid - begin;
+    p->load_s = stk_bench_now(&p->clock) - mid;
+    stk_bench_reader_release(&p->reader);
+    return rc;
+}
+
+static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk_bench_rank *r,
+                   struct stk_err *err)
+{
+    const struct stk_workload *w = f->c->w;
+    bool replay = w->dataset.format == STK_BENCH_REPLAY;
+    if (!w->access.head_reads && w->reader.load != STK_LOAD_START && !replay)
+        return 0;
+    struct preparation *p = calloc(1, sizeof *p);
+    if (!p)
+        return stk_err_nomem(err, sizeof *p);
+    *p = (struct preparation){.c = f->c, .patient = f->patient, .plan = f->plan, .clock = *clock};
+    int rc = stk_patient_call(f->patient, read_first, p, err);
+    if (stk_patient_is_stuck(f->patient))
+        return rc;
+    *clock = p->clock;
+    stk_tally_merge(&r->io, &p->tally);
+    r->head_s = p->head_s;
+    r->load_s = p->load_s;
+    free(p);
+    return rc;
+}
+
+static int load(struct stk_feed *f, struct stk_bench_rank *r, struct stk_err *err)
+{
+    double begin = stk_now();
+    int rc = stk_loaded_open(f->c, &f->plan, f->patient, &f->loaded, err);
+    if (f->c->w->reader.load != STK_LOAD_START)
+        return rc;
+    rc = rc ? rc : stk_loaded_all(f->loaded, err);
+    r->load_s = stk_now() - begin;
+    return rc;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
+                  const struct stk_bench_plan *plan, struct stk_patient *patient,
+                  struct stk_bench_clock *clock, struct stk_bench_rank *r, struct stk_err *err)
+{
+    *f = (struct stk_feed){.c = c, .plan = *plan, .patient = patient};
+    if (c->idle || c->w->dataset.format == STK_BENCH_NONE)
+        return 0;
+    bool loads = c->stoker && c->w->reader.load != STK_LOAD_NEVER;
+    int rc = loads ? load(f, r, err) : 0;
+    return rc || (loads && c->w->dataset.format != STK_BENCH_REPLAY) ? rc
+                                                                     : prepare(f, clock, r, err);
+}
+
+int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct stk_err *err)
+{
+    const struct stk_bench_config *c = f->c;
+    bool reads = c->w->dataset.format != STK_BENCH_NONE && c->w->reader.load == STK_LOAD_STEP;
+    f->start_s = start_s;
+    bool works = stk_dist_mean(&c->w->reader.think) > 0 || c->w->ngroups > 1;
+    if (!reads || (f->loaded && !works))
+        return 0;
+    if (c->w->access.sharing == STK_SHARING_COLLECTIVE)
+        return c->idle ? 0
+                       : stk_collective_open(c, &f->plan, start_s, f->patient, &f->collective, err);
+    struct stk_lanes_config lanes = {.plan = &f->plan,
+                                     .data = c->data,
+                                     .model = &c->model,
+                                     .batches = batches,
+                                     .start_s = start_s,
+                                     .patience_s = c->patience_s,
+                                     .idle = c->idle,
+                                     .loaded = f->loaded};
+    return stk_lanes_open(&lanes, &f->lanes, err);
+}
+
+int stk_feed_take(struct stk_feed *f, uint64_t batch, double now_s, double *ready_s,
+                  struct stk_err *err)
+{
+    *ready_s = now_s;
+    if (f->loaded && !f->lanes)
+        return stk_loaded_take(f->loaded, now_s, ready_s, err);
+    if (f->collective)
+        return stk_collective_take(f->collective, batch, now_s, ready_s, err);
+    return f->lanes ? stk_lanes_take(f->lanes, batch, now_s, ready_s, err) : 0;
+}
+
+void stk_feed_queue(const struct stk_feed *f, uint64_t *ready, uint64_t *slots)
+{
+    *ready = *slots = 0;
+    if (f->lanes)
+        stk_lanes_queue(f->lanes, ready, slots);
+}
+
+void stk_feed_close(struct stk_feed *f, struct stk_bench_rank *r)
+{
+    struct stk_tally lanes = {0};
+    stk_lanes_close(f->lanes, &lanes);
+    if (f->loaded) /* which counts them, whatever the lanes do beside it */
+        lanes.samples = 0;
+    stk_tally_merge(&r->io, &lanes);
+    if (!stk_patient_is_stuck(f->patient))
+        stk_collective_close(f->collective, &r->io);
+    stk_loaded_close(f->loaded, &r->io);
+    *f = (struct stk_feed){0};
+}

@@ -1,0 +1,319 @@
+/* lanes.c - see lanes.h. */
+#include "bench/lanes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/pool.h"
+#include "bench/loaded.h"
+#include "bench/patient.h"
+#include "bench/reader.h"
+
+/* A thread looks this long, 20 us, before it sleeps, if what it waited for last came as soon: batches
+ * that are small and cached follow each other faster than a thread wakes up. */
+#define SPIN_S 20e-6
+
+struct slot {
+    double ready_s, free_s;
+    double changed_s; /* when it was last filled or freed, by the machine's clock */
+    _Atomic uint64_t batch; /* the one that may be read into it, or is in it */
+    _Atomic bool full; /* both are written under the lock; a look needs none */
+};
+
+struct lane {
+    struct stk_lanes *all;
+    uint64_t number, samples; /* samples: of this epoch so far */
+    struct stk_bench_plan plan;
+    struct stk_bench_clock clock;
+    struct stk_tally tally;
+    struct stk_bench_reader reader;
+    pthread_t thread;
+    bool running;
+    pthread_cond_t go; /* the slot of its next batch is free */
+    bool quick;        /* the last slot was free within SPIN_S */
+};
+
+struct stk_lanes {
+    struct stk_lanes_config c;
+    /* Copies: a thread that hangs may use them when the caller is gone. */
+    struct stk_bench_plan plan;
+    struct stk_bench_model model;
+    uint64_t nslots, nlanes;
+    struct slot *slot;
+    struct lane *lane;
+    pthread_mutex_t lock, loading;
+    pthread_cond_t filled; /* the batch that is taken next is there, or a lane failed */
+    bool wanted;           /* the taker waits for `filled` */
+    bool quick;            /* the last batch came within SPIN_S of being asked for */
+    bool on_demand; /* reader.threads 0: a batch is read when it is asked for */
+    bool stop;
+    bool stuck; /* a lane does not answer: its thread cannot be joined */
+    int rc;     /* of the first lane that failed */
+    struct stk_err err;
+};
+
+/* With I/O off, a batch is there when it is asked for. */
+static double ready_time(const struct lane *l, const struct slot *s)
+{
+    return l->all->c.idle ? s->free_s : stk_bench_now(&l->clock);
+}
+
+/* The next batch of stoker's loader, whichever: one thread at a time asks for it. */
+static int load_batch(struct stk_lanes *all, struct stk_err *err)
+{
+    pthread_mutex_lock(&all->loading);
+    int rc = stk_loaded_next(all->c.loaded, err);
+    pthread_mutex_unlock(&all->loading);
+    return rc;
+}
+
+/* Reads batch b; the samples of a lane follow each other within an epoch. */
+static int read_batch(struct lane *l, uint64_t b, struct stk_err *err)
+{
+    const struct stk_lanes_config *c = &l->all->c;
+    uint64_t epoch = b / l->plan.steps;
+    int rc = 0;
+    if (c->idle)
+        return 0;
+    if (epoch != l->plan.epoch) {
+        stk_bench_plan_epoch(&l->plan, epoch);
+        l->samples = 0;
+    }
+    uint64_t n = stk_bench_plan_batch(&l->plan, b);
+    rc = l->all->c.loaded ? load_batch(l->all, err) : 0;
+    for (uint64_t i = 0; i < n && rc == 0; i++) {
+        struct stk_bench_place at = stk_bench_plan_at(&l->plan, l->number, l->samples++);
+        l->reader.serial = stk_bench_plan_serial(&l->plan, b, i);
+        rc = l->all->c.loaded ? stk_bench_reader_beside(&l->reader, at, err)
+                              : stk_bench_reader_sample(&l->reader, at, err);
+    }
+    return rc;
+}
+
+/* The lane of a batch: counted anew in each epoch, as the plan does. */
+static uint64_t lane_of(const struct stk_lanes *l, uint64_t b)
+{
+    return b % l->c.plan->steps % l->nlanes;
+}
+
+static uint64_t next_batch(const struct lane *l, uint64_t b)
+{
+    while (b < l->all->c.batches && lane_of(l->all, b) != l->number)
+        b++;
+    return b;
+}
+
+/* Waits until the slot of b is free. False: stopped. */
+static bool wait_slot(struct lane *l, uint64_t b)
+{
+    struct stk_lanes *all = l->all;
+    struct slot *s = &all->slot[b % all->nslots];
+    double asked_s = stk_now();
+    while (l->quick && (s->full || s->batch != b) && stk_now() < asked_s + SPIN_S) {
+    }
+    pthread_mutex_lock(&all->lock);
+    while (!all->stop && all->rc == 0 && (s->full || s->batch != b))
+        pthread_cond_wait(&l->go, &all->lock);
+    bool go = !all->stop && all->rc == 0;
+    l->quick = s->changed_s < asked_s + SPIN_S;
+    if (go)
+        stk_bench_after(&l->clock, s->free_s);
+    pthread_mutex_unlock(&all->lock);
+    return go;
+}
+
+static void wake_lanes(struct stk_lanes *l)
+{
+    for (uint64_t i = 0; l->lane && i < l->nlanes; i++)
+        pthread_cond_signal(&l->lane[i].go);
+}
+
+static void put(struct lane *l, uint64_t b, int rc, const struct stk_err *err)
+{
+    struct stk_lanes *all = l->all;
+    struct slot *s = &all->slot[b % all->nslots];
+    pthread_mutex_lock(&all->lock);
+    s->ready_s = ready_time(l, s);
+    s->changed_s = stk_now();
+    s->full = true;
+    if (rc < 0 && all->rc == 0) {
+        all->rc = rc;
+        all->err = *err;
+    }
+    bool wanted = all->wanted;
+    pthread_mutex_unlock(&all->lock);
+    if (wanted)
+        pthread_cond_signal(&all->filled);
+    if (rc < 0)
+        wake_lanes(all);
+}
+
+static void *lane_main(void *arg)
+{
+    struct lane *l = arg;
+    for (uint64_t b = next_batch(l, 0); b < l->all->c.batches; b = next_batch(l, b + 1)) {
+        struct stk_err err = {0};
+        if (!wait_slot(l, b))
+            break;
+        int rc = read_batch(l, b, &err);
+        put(l, b, rc, &err);
+        if (rc < 0)
+            break;
+    }
+    return NULL;
+}
+
+static void spin(const struct stk_lanes *l, const struct slot *s)
+{
+    double until = l->quick ? stk_now() + SPIN_S : 0;
+    while (!s->full && l->quick && stk_now() < until) {
+    }
+}
+
+/* Waits until the batch is there, a lane failed, or patience ends. Called with the lock held. */
+static void wait_batch(struct stk_lanes *l, const struct slot *s, uint64_t batch)
+{
+    struct timespec until;
+    if (l->rc || (s->full && s->batch == batch))
+        return;
+    l->wanted = true;
+    double patience = l->c.patience_s > 0 ? l->c.patience_s : STK_PATIENCE_S;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    double whole = floor(patience), part = patience - whole;
+    until.tv_sec += (time_t)whole;
+    until.tv_nsec += (long)(part * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (l->rc == 0 && !(s->full && s->batch == batch)) {
+        if (pthread_cond_timedwait(&l->filled, &l->lock, &until) != ETIMEDOUT || s->full)
+            continue;
+        l->stuck = true;
+        l->rc = stk_err_set(&l->err, STK_E_STOPPED, l->c.data->dir, -1,
+                            "a read has not returned for %.0f s: the storage hangs (--patience)",
+                            patience);
+    }
+    l->wanted = false;
+}
+
+int stk_lanes_take(struct stk_lanes *l, uint64_t batch, double now_s, double *ready_s,
+                   struct stk_err *err)
+{
+    struct slot *s = &l->slot[batch % l->nslots];
+    double asked_s = stk_now();
+    if (l->on_demand) {
+        pthread_mutex_lock(&l->lock);
+        *s = (struct slot){.batch = batch, .free_s = now_s};
+        pthread_mutex_unlock(&l->lock);
+        pthread_cond_signal(&l->lane[lane_of(l, batch)].go);
+    }
+    spin(l, s);
+    pthread_mutex_lock(&l->lock);
+    wait_batch(l, s, batch);
+    l->quick = s->changed_s < asked_s + SPIN_S;
+    int rc = l->rc;
+    if (rc < 0 && err)
+        *err = l->err;
+    *ready_s = s->ready_s;
+    s->free_s = s->ready_s > now_s ? s->ready_s : now_s;
+    s->batch = l->on_demand ? UINT64_MAX : batch + l->nslots;
+    s->changed_s = stk_now();
+    s->full = false;
+    pthread_mutex_unlock(&l->lock);
+    if (!l->on_demand)
+        pthread_cond_signal(&l->lane[lane_of(l, batch + l->nslots)].go);
+    return rc;
+}
+
+void stk_lanes_queue(struct stk_lanes *l, uint64_t *ready, uint64_t *slots)
+{
+    *ready = 0;
+    *slots = l->on_demand ? 0 : l->nslots;
+    pthread_mutex_lock(&l->lock);
+    for (uint64_t i = 0; i < *slots; i++)
+        *ready += l->slot[i].full;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static int start_lane(struct stk_lanes *l, uint64_t i, struct stk_err *err)
+{
+    struct lane *lane = &l->lane[i];
+    lane->all = l;
+    lane->number = i;
+    lane->plan = *l->c.plan;
+    lane->clock = (struct stk_bench_clock){l->c.model, l->c.start_s};
+    int rc = stk_bench_reader_init(&lane->reader, l->c.plan->w, l->c.data, &lane->clock,
+                                   &lane->tally, err);
+    if (rc < 0)
+        return rc;
+    int why = pthread_create(&lane->thread, NULL, lane_main, lane);
+    lane->running = why == 0;
+    return why ? stk_err_set(err, STK_E_SYS, NULL, -1, "start a thread: %s", strerror(why)) : 0;
+}
+
+int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, struct stk_err *err)
+{
+    struct stk_lanes *l = calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l)
+        return stk_err_nomem(err, sizeof *l);
+    l->c = *c;
+    l->plan = *c->plan;
+    l->model = *c->model;
+    l->c.plan = &l->plan;
+    l->c.model = &l->model;
+    l->on_demand = c->plan->w->reader.threads == 0;
+    l->nslots = l->on_demand ? 1 : c->plan->w->reader.prefetch;
+    uint64_t lanes = c->plan->lanes;
+    l->slot = calloc(l->nslots, sizeof *l->slot);
+    l->lane = calloc(lanes, sizeof *l->lane);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->loading, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->filled, &attr);
+    pthread_condattr_destroy(&attr);
+    for (uint64_t i = 0; l->lane && i < lanes; i++)
+        pthread_cond_init(&l->lane[i].go, NULL);
+    int rc = l->slot && l->lane ? 0 : stk_err_nomem(err, lanes * sizeof *l->lane);
+    for (uint64_t i = 0; i < l->nslots && rc == 0; i++)
+        l->slot[i] = (struct slot){.batch = l->on_demand ? UINT64_MAX : i, .free_s = c->start_s};
+    l->nlanes = lanes; /* before the first thread looks */
+    uint64_t started = 0;
+    while (rc == 0 && started < lanes)
+        rc = start_lane(l, started++, err);
+    if (rc < 0) {
+        struct stk_tally none = {0};
+        l->nlanes = started;
+        stk_lanes_close(l, &none);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
+{
+    if (!l || l->stuck)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_mutex_unlock(&l->lock);
+    wake_lanes(l);
+    for (uint64_t i = 0; l->lane && i < l->nlanes; i++) {
+        if (l->lane[i].running)
+            pthread_join(l->lane[i].thread, NULL);
+        stk_bench_reader_release(&l->lane[i].reader);
+        pthread_cond_destroy(&l->lane[i].go);
+        stk_tally_merge(tally, &l->lane[i].tally);
+    }
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->filled);
+    free(l->slot);
+    free(l->lane);
+    free(l);
+}

@@ -1,0 +1,188 @@
+/* loaded.c - see loaded.h. */
+#include "bench/loaded.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "stoker.h"
+
+#define LOOK_MS 100 /* between looks at the other ranks */
+
+struct stk_loaded {
+    const struct stk_bench_config *c;
+    struct stk_bench_plan plan;
+    struct stk_patient *patient;
+    struct stk_dataset *ds;
+    struct stk_loader *loader;
+    bool in_memory; /* everything was read at the start */
+    bool stuck;     /* the loader does not answer: it cannot be closed */
+};
+
+static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
+{
+    (void)done, (void)total, (void)samples;
+    stk_patient_beat(user);
+    return 0;
+}
+
+/* The generated dataset, the user's, or what the workload names. */
+static void dataset_path(const struct stk_bench_config *c, char *buf, size_t n)
+{
+    const struct stk_workload *w = c->w;
+    const char *group = w->ngroups ? w->group[0].path : "";
+    if (w->reader.path)
+        snprintf(buf, n, "%s", w->reader.path);
+    else if (!c->data->users)
+        snprintf(buf, n, "%s/%s", c->data->dir, w->dataset.is_eval ? "eval" : "train");
+    else if (*group == '/')
+        snprintf(buf, n, "%s", group);
+    else
+        snprintf(buf, n, "%s/%s", c->data->dir, group);
+}
+
+/* What the benchmark wrote has a known format, and its index beside it. */
+static void describe_generated(const struct stk_bench_config *c, struct stk_open_options *o,
+                               char *index, size_t n)
+{
+    int format = c->w->dataset.format;
+    snprintf(index, n, "%s/%s", c->data->dir,
+             c->w->dataset.is_eval ? STK_BENCH_EVAL_INDEX : STK_BENCH_INDEX);
+    o->index = index;
+    o->header = format == STK_BENCH_CSV ? "no" : NULL;
+    if (format != STK_BENCH_FILES && format != STK_BENCH_REPLAY)
+        o->format = stk_bench_formats[format];
+}
+
+/* In the patient thread. */
+static int open_dataset(void *arg, struct stk_err *err)
+{
+    struct stk_loaded *l = arg;
+    char path[4400], index[4400];
+    bool foreign = l->c->w->reader.path || l->c->data->users;
+    struct stk_open_options o = {.no_index_write = foreign}; /* nothing is written beside it */
+    if (!foreign)
+        describe_generated(l->c, &o, index, sizeof index);
+    o.progress = on_progress;
+    o.user = l->patient;
+    dataset_path(l->c, path, sizeof path);
+    return stk_dataset_open(path, &o, &l->ds, err);
+}
+
+/* A rank that loads everything at the start, as every other does, needs all samples. */
+static int open_loader(void *arg, struct stk_err *err)
+{
+    struct stk_loaded *l = arg;
+    const struct stk_workload *w = l->c->w;
+    bool all = w->reader.load == STK_LOAD_START && w->access.offsets == STK_OFFSETS_SAME;
+    struct stk_loader_options o = {.batch = (uint32_t)w->training.batch};
+    o.rank = all ? 0 : (uint32_t)l->plan.rank;
+    o.world = all ? 1 : (uint32_t)l->plan.ranks;
+    o.seed = w->dataset.seed;
+    o.shuffle = w->access.shuffle == STK_MIX_NONE ? STK_SHUFFLE_NONE : STK_SHUFFLE_BLOCK;
+    return stk_loader_open(l->ds, &o, &l->loader, err);
+}
+
+static int check(const struct stk_workload *w, struct stk_err *err)
+{
+    const char *format = stk_bench_formats[w->dataset.format];
+    bool ours = w->dataset.format == STK_BENCH_INDEXED || w->dataset.format == STK_BENCH_MAPPED;
+    if (ours && !w->reader.path)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "dataset.format: stoker's loader reads no %s files: leave out --reader",
+                           format);
+    return 0;
+}
+
+int stk_loaded_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
+                    struct stk_patient *patient, struct stk_loaded **out, struct stk_err *err)
+{
+    struct stk_loaded *l = calloc(1, sizeof *l);
+    bool several = c->comm && stk_comm_size(c->comm) > 1, first = plan->rank == 0;
+    *out = l;
+    if (!l)
+        return stk_err_nomem(err, sizeof *l);
+    *l = (struct stk_loaded){.c = c, .plan = *plan, .patient = patient};
+    int rc = check(c->w, err);
+    rc = rc == 0 && first ? stk_patient_call(patient, open_dataset, l, err) : rc;
+    rc = rc == 0 && several ? stk_comm_barrier(c->comm, STK_COMM_FOREVER, err) : rc;
+    rc = rc || first ? rc : stk_patient_call(patient, open_dataset, l, err);
+    return rc ? rc : stk_patient_call(patient, open_loader, l, err);
+}
+
+/* 1: a batch is there, or the end of an epoch; 0: not within the patience. */
+static int wait_batch(struct stk_loaded *l)
+{
+    double patience = l->c->patience_s > 0 ? l->c->patience_s : STK_PATIENCE_S;
+    double until = stk_now() + patience;
+    int ms = patience < 1e-3 * LOOK_MS ? (int)(patience * 1e3) : LOOK_MS;
+    while (stk_now() < until && (!l->c->comm || stk_comm_lost(l->c->comm, NULL, 0) < 0))
+        if (stk_loader_wait(l->loader, ms) == 1)
+            return 1;
+    return 0;
+}
+
+/* 1: a batch; 0: the end of an epoch. */
+static int next_batch(struct stk_loaded *l, struct stk_err *err)
+{
+    struct stk_batch *b = NULL;
+    if (!wait_batch(l)) {
+        l->stuck = true;
+        return stk_err_set(err, STK_E_STOPPED, l->c->data->dir, -1,
+                           "the loader gave no batch for %.0f s: the storage hangs (--patience)",
+                           l->c->patience_s > 0 ? l->c->patience_s : STK_PATIENCE_S);
+    }
+    int rc = stk_loader_next(l->loader, &b, err);
+    if (rc > 0)
+        stk_batch_release(b);
+    return rc;
+}
+
+int stk_loaded_all(struct stk_loaded *l, struct stk_err *err)
+{
+    int rc = 1;
+    while (rc > 0)
+        rc = next_batch(l, err);
+    l->in_memory = rc == 0;
+    return rc;
+}
+
+int stk_loaded_next(struct stk_loaded *l, struct stk_err *err)
+{
+    int rc = next_batch(l, err);
+    if (rc == 0) /* the end of an epoch; the data begins again */
+        rc = next_batch(l, err);
+    if (rc == 0)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the dataset has no batch for this rank");
+    return rc > 0 ? 0 : rc;
+}
+
+int stk_loaded_take(struct stk_loaded *l, double now_s, double *ready_s, struct stk_err *err)
+{
+    *ready_s = now_s;
+    if (l->in_memory)
+        return 0;
+    /* A batch that is there when the accelerator asks was complete before. */
+    bool waits = stk_loader_wait(l->loader, 0) != 1;
+    int rc = stk_loaded_next(l, err);
+    *ready_s = waits ? stk_now() : now_s;
+    return rc;
+}
+
+void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally)
+{
+    struct stk_loader_stats st = {0};
+    if (!l || l->stuck || stk_patient_is_stuck(l->patient))
+        return;
+    if (l->loader) {
+        stk_loader_stats(l->loader, &st);
+        struct stk_tally io = {.samples = st.samples, .asked_bytes = st.bytes_asked};
+        io.bytes = st.bytes_read;
+        io.requests = st.reads;
+        io.opens = st.opens;
+        stk_tally_merge(tally, &io);
+    }
+    stk_loader_close(l->loader);
+    stk_dataset_close(l->ds);
+    free(l);
+}

@@ -1,0 +1,360 @@
+/*
+ * replay.c - the kind of dataset that a profile describes: groups of files, each used alike. A
+ * sample makes its part of the group's calls, so that the sums of all samples are the profile's
+ * counters; in between, what a profile does not keep (the exact sequence) is drawn.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bench/fill.h"
+#include "bench/reader.h"
+
+#define PAGE  4096u
+#define PIECE (4u << 20)
+#define VISIT_MAX 1e15 /* bytes */
+
+/* ---- generating ----------------------------------------------------------------------------- */
+
+static int write_piece(int fd, uint8_t *p, uint64_t left, uint64_t seed, struct stk_bench_place at,
+                       const char *path, struct stk_err *err)
+{
+    size_t n = left < PIECE ? (size_t)left : PIECE;
+    stk_bench_fill(p, n, seed, at);
+    return stk_write_full(fd, p, n, path, err);
+}
+
+static int write_replay(const struct stk_workload *w, uint64_t item, int dirfd, const char *name,
+                        const char *path, struct stk_err *err)
+{
+    uint64_t file, piece = 0;
+    size_t g = stk_bench_group_of(w, item, &file);
+    uint64_t left = stk_bench_group_size(w, g, file);
+    uint8_t *p = malloc(PIECE);
+    int fd = p ? stk_create_at(dirfd, name, STK_SHARED) : -1;
+    int rc = !p ? stk_err_nomem(err, PIECE) : fd < 0 ? stk_err_sys(err, path, "create") : 0;
+    for (; left && rc == 0; left -= left < PIECE ? left : PIECE)
+        rc = write_piece(fd, p, left, w->dataset.seed, (struct stk_bench_place){item, piece++},
+                         path, err);
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = stk_err_sys(err, path, "close");
+    free(p);
+    return rc;
+}
+
+/* ---- the state of a thread ------------------------------------------------------------------ */
+
+struct use { /* of a group */
+    struct stk_bio_file file;
+    uint64_t number; /* of the open file; UINT64_MAX: none */
+    uint64_t end;    /* of the last request */
+    uint64_t index;  /* of the last sample in it */
+    double due;      /* requests that the bytes so far stand for, and that were not made */
+    uint8_t *kept;   /* by file; NULL: none */
+};
+
+struct stk_replay_state {
+    struct use use[STK_GROUPS];
+    uint64_t turn; /* of files that are picked in turn */
+    uint8_t *buf;
+    size_t room;
+};
+
+static int make_state(struct stk_bench_reader *r, struct stk_err *err)
+{
+    struct stk_replay_state *s = r->state ? NULL : calloc(1, sizeof *s);
+    if (r->state)
+        return 0;
+    if (!s)
+        return stk_err_nomem(err, sizeof *s);
+    for (size_t g = 0; g < STK_GROUPS; g++)
+        s->use[g] = (struct use){.file = STK_BIO_NONE, .number = UINT64_MAX};
+    r->state = s;
+    return 0;
+}
+
+static void close_replay(struct stk_bench_reader *r)
+{
+    struct stk_replay_state *s = r->state;
+    for (size_t g = 0; s && g < STK_GROUPS; g++) {
+        stk_bio_close(&r->io, &s->use[g].file);
+        free(s->use[g].kept);
+    }
+    if (s)
+        free(s->buf);
+    free(s);
+    r->state = NULL;
+}
+
+static int make_room(struct stk_replay_state *s, size_t n, struct stk_err *err)
+{
+    if (n <= s->room)
+        return 0;
+    free(s->buf);
+    s->room = (n + PAGE - 1) / PAGE * PAGE;
+    if (posix_memalign((void **)&s->buf, PAGE, s->room) != 0) {
+        s->buf = NULL;
+        s->room = 0;
+        return stk_err_nomem(err, n);
+    }
+    return 0;
+}
+
+/* ---- the part of a sample ------------------------------------------------------------------- */
+
+/* Sample k makes the kth part of `total` calls of `per` samples: the parts add up exactly. */
+static uint64_t part(uint64_t total, uint64_t per, uint64_t k)
+{
+    unsigned __int128 at = (unsigned __int128)k * total;
+    return (uint64_t)((at + total) / per - at / per);
+}
+
+struct visit { /* one open file, and what is done with it for a sample */
+    uint64_t stats, seeks, requests, ends, bytes;
+    uint64_t start; /* of the first request */
+    bool follows;   /* it begins where the last one ended */
+};
+
+/* A size of the group's distribution; u: from 0 to 1, its quantile. */
+static uint64_t draw(const struct stk_bench_group *g, double u)
+{
+    double left = u * (double)g->weight;
+    size_t i = 0;
+    while (i + 1 < g->ndrawn && left >= (double)g->drawn[i].count)
+        left -= (double)g->drawn[i++].count;
+    return g->drawn[i].bytes;
+}
+
+/* The sizes of a visit: one of each nth part of the distribution, small ones first, adjusted so
+ * that they make up the bytes of the visit. */
+struct sizes {
+    const struct stk_bench_group *g;
+    uint64_t n, bytes, sum;
+    double shift, scale;
+};
+
+static uint64_t raw_size(const struct sizes *s, uint64_t i)
+{
+    return s->g->ndrawn ? draw(s->g, ((double)i + s->shift) / (double)s->n) : s->bytes / s->n + 1;
+}
+
+static struct sizes make_sizes(const struct stk_bench_group *g, const struct visit *v, uint64_t k)
+{
+    struct sizes s = {.g = g, .n = v->requests, .bytes = v->bytes, .scale = 1};
+    double turn = (double)(k + 1) * 0.6180339887498949;
+    s.shift = turn - (double)(uint64_t)turn;
+    for (uint64_t i = 0; i < s.n; i++)
+        s.sum += raw_size(&s, i);
+    uint64_t last = s.n ? raw_size(&s, s.n - 1) : 0;
+    if (s.sum - last >= s.bytes) /* even without the largest it is too much */
+        s.scale = s.sum ? (double)s.bytes / (double)s.sum : 0;
+    return s;
+}
+
+static uint64_t size_at(const struct sizes *s, uint64_t i)
+{
+    uint64_t v = raw_size(s, i);
+    if (s->scale < 1)
+        v = (uint64_t)((double)v * s->scale);
+    else if (i + 1 == s->n)
+        v = v + s->bytes - s->sum;
+    v = v > STK_REQUEST_MAX ? STK_REQUEST_MAX : v;
+    return v ? v : 1;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------ */
+
+/* The offset of request i after the first. Jumps come last, those back to the start of the file at
+ * the end: sizes ascend, and the largest request fits there. */
+static uint64_t next_offset(const struct stk_bench_group *g, const struct use *u, uint64_t i,
+                            uint64_t n, uint64_t k)
+{
+    double after = (double)(n - 1), at = (double)i - 1;
+    double shift = (double)(stk_mix64(k) >> 40) / (double)(1u << 24);
+    double near = g->consecutive * after + shift, far = g->sequential * after + shift;
+    return at + 1 <= near ? u->end : at + 1 <= far ? u->end + 1 : 0;
+}
+
+static int make_requests(struct stk_bench_reader *r, const struct stk_bench_group *g, struct use *u,
+                         const struct visit *v, struct stk_err *err)
+{
+    struct stk_replay_state *s = r->state;
+    struct sizes sizes = make_sizes(g, v, r->serial);
+    int rc = 0;
+    for (uint64_t i = 0; i < v->requests && rc == 0; i++) {
+        uint64_t n = size_at(&sizes, i), size = u->file.size;
+        uint64_t off = i              ? next_offset(g, u, i, v->requests, r->serial)
+                       : v->follows   ? u->end
+                                      : v->start;
+        size_t got = 0;
+        n = n > size ? size : n;
+        off = off + n > size ? size - n : off;
+        rc = n ? make_room(s, (size_t)n, err) : 0;
+        if (i < v->seeks)
+            stk_bio_seek(&r->io, &u->file, off);
+        if (rc == 0 && n)
+            rc = stk_bio_read(&r->io, &u->file, s->buf, (size_t)n, off, &got, err);
+        u->end = off + got;
+    }
+    for (uint64_t i = v->requests; i < v->seeks && rc == 0; i++)
+        stk_bio_seek(&r->io, &u->file, u->end);
+    for (uint64_t i = 0; i < v->ends && rc == 0; i++) {
+        size_t got;
+        rc = make_room(s, PAGE, err);
+        rc = rc ? rc : stk_bio_read(&r->io, &u->file, s->buf, PAGE, u->file.size, &got, err);
+    }
+    return rc;
+}
+
+static int open_file(struct stk_bench_reader *r, size_t g, uint64_t number, struct stk_err *err)
+{
+    const struct stk_bench_listed *f = &r->data->list[g].file[number];
+    struct use *u = &((struct stk_replay_state *)r->state)->use[g];
+    stk_bio_close(&r->io, &u->file);
+    u->number = UINT64_MAX;
+    u->end = 0;
+    int rc = stk_bio_open_sized(&r->io, f->name, f->size, &u->file, err);
+    if (rc == 0)
+        u->number = number;
+    return rc;
+}
+
+static uint64_t pick(struct stk_bench_reader *r, size_t g, struct stk_bench_place at, uint64_t j)
+{
+    struct stk_replay_state *s = r->state;
+    uint64_t n = stk_bench_group_files(r->w, g);
+    int how = r->w->group[g].pick;
+    return (how == STK_PICK_SAMPLE ? at.file
+            : how == STK_PICK_NEXT ? s->turn++
+                                   : stk_mix64(r->serial * STK_GOLDEN64 + j + g)) %
+           n;
+}
+
+/* True: the thread has it in memory, or will. */
+static bool is_kept(struct stk_bench_reader *r, size_t g, uint64_t number)
+{
+    struct use *u = &((struct stk_replay_state *)r->state)->use[g];
+    if (!r->w->group[g].keep)
+        return false;
+    if (!u->kept)
+        u->kept = calloc(stk_bench_group_files(r->w, g), 1);
+    bool there = u->kept && u->kept[number];
+    if (u->kept)
+        u->kept[number] = 1;
+    return there;
+}
+
+/* Requests of a visit: one, and more in proportion to its bytes. If there are fewer requests than
+ * opens, some visits make none, and the others have their bytes. */
+static void count_requests(struct use *u, const struct stk_bench_group *g, double all,
+                           struct visit *v)
+{
+    bool one = g->requests >= g->opens;
+    double bytes = (double)v->bytes;
+    if (!(all > 0) || !v->bytes)
+        return;
+    u->due += (double)(one ? g->requests - g->opens : g->requests) * bytes / all;
+    v->requests = (uint64_t)u->due;
+    u->due -= (double)v->requests;
+    v->requests += one;
+    if (!one)
+        v->bytes = (uint64_t)((double)v->requests * all / (double)g->requests + 0.5);
+}
+
+/* A file that is opened for it alone. */
+static int visit_alone(struct stk_bench_reader *r, size_t gi, struct visit *v, uint64_t number,
+                       struct stk_err *err)
+{
+    const struct stk_bench_group *g = &r->w->group[gi];
+    const struct stk_bench_list *l = &r->data->list[gi];
+    struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
+    const struct stk_bench_listed *f = &l->file[number];
+    double mean = (double)l->bytes / (double)l->n;
+    double all = g->bytes ? (double)g->bytes : mean * (double)g->opens; /* 0: whole files */
+    double bytes = (double)f->size * all / (double)g->opens / (mean > 0 ? mean : 1) + 0.5;
+    v->bytes = bytes < VISIT_MAX ? (uint64_t)bytes : (uint64_t)VISIT_MAX;
+    count_requests(u, g, all, v);
+    int rc = 0;
+    for (uint64_t i = 0; i < v->stats && rc == 0; i++)
+        rc = stk_bio_stat(&r->io, f->name, err);
+    rc = rc ? rc : open_file(r, gi, number, err);
+    rc = rc ? rc : make_requests(r, g, u, v, err);
+    stk_bio_close(&r->io, &u->file);
+    return rc;
+}
+
+/* A file that stays open from sample to sample. */
+static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, uint64_t number,
+                      struct stk_bench_place at, struct stk_err *err)
+{
+    const struct stk_bench_group *g = &r->w->group[gi];
+    const struct stk_bench_listed *f = &r->data->list[gi].file[number];
+    struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
+    int rc = 0;
+    if (u->number != number)
+        rc = open_file(r, gi, number, err);
+    for (uint64_t i = 0; i < v->stats && rc == 0; i++)
+        rc = stk_bio_stat(&r->io, f->name, err);
+    v->bytes = part(g->bytes, g->per, r->serial);
+    v->requests = part(g->requests, g->per, r->serial);
+    v->start = (uint64_t)((unsigned __int128)f->size * at.index / r->w->dataset.samples_per_file);
+    v->follows = u->end && at.index == u->index + 1;
+    u->index = at.index;
+    return rc ? rc : make_requests(r, g, u, v, err);
+}
+
+static struct visit share(const struct stk_bench_group *g, uint64_t k, uint64_t j, uint64_t n)
+{
+    uint64_t first = part(g->stats, g->per, k), seeks = part(g->seeks, g->per, k),
+             ends = part(g->ends, g->per, k);
+    return (struct visit){.stats = part(first, n, j),
+                          .seeks = part(seeks, n, j),
+                          .ends = part(ends, n, j)};
+}
+
+static int use_group(struct stk_bench_reader *r, size_t gi, struct stk_bench_place at,
+                     struct stk_err *err)
+{
+    const struct stk_bench_group *g = &r->w->group[gi];
+    bool alone = !g->hold;
+    uint64_t n = alone ? part(g->opens, g->per, r->serial) : 1;
+    int rc = 0;
+    for (uint64_t j = 0; j < n && rc == 0; j++) {
+        uint64_t number = pick(r, gi, at, j);
+        struct visit v = share(g, r->serial, j, n);
+        if (is_kept(r, gi, number))
+            continue;
+        rc = alone ? visit_alone(r, gi, &v, number, err) : visit_open(r, gi, &v, number, at, err);
+    }
+    return rc;
+}
+
+static int use_groups(struct stk_bench_reader *r, size_t from, int when, struct stk_bench_place at,
+                      struct stk_err *err)
+{
+    int rc = make_state(r, err);
+    for (size_t g = from; g < r->w->ngroups && rc == 0; g++)
+        if (r->w->group[g].when == when)
+            rc = use_group(r, g, at, err);
+    return rc;
+}
+
+static int sample_replay(struct stk_bench_reader *r, struct stk_bench_place at, struct stk_err *err)
+{
+    return use_groups(r, 0, STK_WHEN_SAMPLE, at, err);
+}
+
+int stk_bench_replay_beside(struct stk_bench_reader *r, struct stk_bench_place at,
+                            struct stk_err *err)
+{
+    return use_groups(r, 1, STK_WHEN_SAMPLE, at, err);
+}
+
+int stk_bench_replay_start(struct stk_bench_reader *r, uint64_t rank, struct stk_err *err)
+{
+    r->serial = rank;
+    return use_groups(r, 0, STK_WHEN_START, (struct stk_bench_place){0, 0}, err);
+}
+
+const struct stk_bench_kind stk_bench_replay = {
+    .suffix = ".bin", .write = write_replay, .sample = sample_replay, .close = close_replay};

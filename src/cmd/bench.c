@@ -1,0 +1,610 @@
+/* bench.c - `stoker bench`: replays the I/O of a training job and says how busy it keeps the
+ * accelerators. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/installed.h"
+#include "base/units.h"
+#include "bench/dlio.h"
+#include "cmd/bench_list.h"
+#include "cmd/bench_screen.h"
+#include "host/cpus.h"
+#include "report/bench.h"
+
+struct settings {
+    struct stk_common common;
+    struct stk_comm *comm; /* of the processes that mpirun or srun started; NULL: none */
+    const char *data, *dlio, *reader, *model, *neighbour, *neighbour_data, *status;
+    struct stk_dlio theirs; /* what the file of --dlio says beside the workload */
+    const char **set, **sweep;
+    uint64_t ranks, jobs;
+    double scale, patience, au;
+    bool generate, generate_only, clean, small, find_max, compare, no_calibration, show, list;
+};
+
+static const char *const readers[] = {"application", "stoker", NULL};
+
+static const struct stk_opt options[] = {
+    {.name = "data",
+     .letter = 'd',
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .group = "The data",
+     .offset = offsetof(struct settings, data),
+     .help = "Folder of the dataset"},
+    {.name = "generate",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, generate),
+     .help = "Generate the dataset first, or the rest of it"},
+    {.name = "generate-only",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, generate_only),
+     .help = "Generate the dataset and run nothing"},
+    {.name = "clean",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, clean),
+     .help = "Remove what was generated in --data, and nothing else; needs no workload"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .max = 1024,
+     .incidental = true,
+     .offset = offsetof(struct settings, jobs),
+     .help = "Threads that generate (default: one per core)"},
+    {.name = "dlio",
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .path = true,
+     .group = "The workload",
+     .offset = offsetof(struct settings, dlio),
+     .help = "Read a workload file of DLIO or MLPerf Storage instead; the arguments change its "
+             "keys (reader.batch_size=4)"},
+    {.name = "list",
+     .letter = 'l',
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, list),
+     .help = "List the workloads that come with stoker, and run nothing"},
+    {.name = "small",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, small),
+     .help = "Use the workload's small variant, which runs in seconds"},
+    {.name = "scale",
+     .type = STK_OPT_PERCENT,
+     .arg = "PERCENT",
+     .max = 100,
+     .offset = offsetof(struct settings, scale),
+     .help = "Use this share of the files, samples and steps"},
+    {.name = "ranks",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .max = 4096,
+     .offset = offsetof(struct settings, ranks),
+     .help = "Processes on this machine, one per accelerator (default: those that mpirun or srun "
+             "started, else training.ranks)"},
+    {.name = "set",
+     .letter = 's',
+     .type = STK_OPT_LIST,
+     .arg = "KEY=VALUE",
+     .offset = offsetof(struct settings, set),
+     .help = "Change a key of the workload, such as training.batch=8; may be repeated"},
+    {.name = "reader",
+     .type = STK_OPT_ENUM,
+     .arg = "WAY",
+     .def = "application",
+     .choices = readers,
+     .offset = offsetof(struct settings, reader),
+     .help = "Read as the application does, or with stoker's loader"},
+    {.name = "sweep",
+     .type = STK_OPT_LIST,
+     .arg = "KEY=A,B,...",
+     .group = "Several runs",
+     .offset = offsetof(struct settings, sweep),
+     .help = "Run with each of these values, such as reader.threads=1,2,4; repeated: with every "
+             "combination"},
+    {.name = "find-max",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, find_max),
+     .help = "Find the most accelerators, up to --ranks, that this storage keeps busy"},
+    {.name = "au",
+     .type = STK_OPT_PERCENT,
+     .arg = "PERCENT",
+     .def = "90",
+     .min = 1,
+     .max = 100,
+     .offset = offsetof(struct settings, au),
+     .help = "For --find-max: the least utilisation, as MLPerf Storage counts it"},
+    {.name = "neighbour",
+     .type = STK_OPT_STRING,
+     .arg = "WORKLOAD",
+     .offset = offsetof(struct settings, neighbour),
+     .help = "Run alone, then again with the I/O of this workload beside it"},
+    {.name = "neighbour-data",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = offsetof(struct settings, neighbour_data),
+     .help = "Folder of the neighbour's dataset; --generate generates it, too"},
+    {.name = "compare",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, compare),
+     .help = "Show results (files of --json) side by side; the arguments are their names"},
+    {.name = "patience",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "5m",
+     .min = 1,
+     .max = 86400,
+     .incidental = true,
+     .group = "Other",
+     .offset = offsetof(struct settings, patience),
+     .help = "A rank that waits longer than this for storage hangs, and ends the run"},
+    {.name = "status",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .incidental = true,
+     .offset = offsetof(struct settings, status),
+     .help = "Folder for the files that `stoker watch DIR` shows (default: " STK_BENCH_BOARD
+             " in --data; none: no such files); removed at the end"},
+    {.name = "no-calibration",
+     .type = STK_OPT_FLAG,
+     .hidden = true,
+     .offset = offsetof(struct settings, no_calibration),
+     .help = "Leave out the run without I/O"},
+    {.name = "virtual-storage",
+     .type = STK_OPT_STRING,
+     .arg = "RATE,LATENCY[,shared]",
+     .hidden = true,
+     .offset = offsetof(struct settings, model),
+     .help = "Modelled storage and a virtual clock, for tests"},
+    {.name = "show-workload",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, show),
+     .help = "Print every key of the workload with its value, and run nothing"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- the workload --------------------------------------------------------------------------- */
+
+/* A file, or the name of a workload that comes with stoker. */
+static int read_workload(struct stk_run *run, const char *name, struct stk_workload *w)
+{
+    const struct settings *s = run->settings;
+    char beside[300];
+    snprintf(beside, sizeof beside, "workloads/%.200s.yaml", name);
+    struct stat st;
+    /* A folder of that name is the data of an earlier run. */
+    bool named = !strchr(name, '/') && (stat(name, &st) != 0 || S_ISDIR(st.st_mode));
+    char *found = named ? stk_installed(beside) : NULL;
+    char meant[64];
+    const char *near = named && !found ? stk_bench_nearest(name, meant, sizeof meant) : NULL;
+    if (named && !found)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "%.200s: there is no such file, and no workload of that name comes with "
+                           "stoker; %s%s%s",
+                           name, near ? "did you mean " : "stoker bench --list shows them",
+                           near ? near : "", near ? "?" : "");
+    int rc = stk_workload_read(found ? found : name, s->small, w, &run->err);
+    free(found);
+    return rc;
+}
+
+static int read_any(struct stk_run *run, struct stk_workload *w)
+{
+    struct settings *s = run->settings;
+    size_t n = run->opts.nargs;
+    if (s->dlio) {
+        int rc = stk_dlio_read(s->dlio, run->opts.arg, n, w, &s->theirs, &run->err);
+        s->generate = s->generate || s->theirs.generate;
+        s->generate_only = s->generate_only || s->theirs.generate_only;
+        s->data = s->data ? s->data : s->theirs.data;
+        return rc;
+    }
+    int rc = read_workload(run, run->opts.arg[0], w);
+    for (size_t i = 1; i < n && rc == 0; i++)
+        rc = stk_workload_set(w, run->opts.arg[i], &run->err);
+    return rc;
+}
+
+static int get_workload(struct stk_run *run, struct stk_workload *w)
+{
+    const struct settings *s = run->settings;
+    int rc = read_any(run, w);
+    for (const char **p = s->set; rc == 0 && p && *p; p++)
+        rc = stk_workload_set(w, *p, &run->err);
+    if (rc == 0 && s->comm)
+        w->training.ranks = stk_comm_size(s->comm);
+    else if (rc == 0 && s->ranks)
+        w->training.ranks = s->ranks;
+    rc = rc ? rc : stk_workload_settle(w, &run->err);
+    if (rc == 0 && s->scale > 0) {
+        stk_workload_scale(w, s->scale);
+        rc = stk_workload_settle(w, &run->err);
+    }
+    struct stk_bench_plan plan;
+    return rc ? rc : stk_bench_plan(&plan, w, 0, w->training.ranks, &run->err);
+}
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+static int on_file(void *user, uint64_t files, uint64_t total)
+{
+    struct stk_run *run = user;
+    return stk_progress_update(&run->progress, "generate", files, total, files, total);
+}
+
+static pid_t run_pid; /* of the process that speaks */
+
+/* From here on the run ends by itself, however long its ranks take. */
+static int on_stop(void *user, const struct stk_bench_live *live)
+{
+    struct stk_run *run = user;
+    (void)live;
+    if (stk_stop_signal())
+        run->cleans_up = true;
+    return stk_stop_signal();
+}
+
+/* The progress of forked ranks is that of the first: theirs would be drawn over it. */
+static int on_step(void *user, const struct stk_bench_live *live)
+{
+    struct stk_run *run = user;
+    if (getpid() != run_pid || stk_stop_signal())
+        return on_stop(user, live);
+    char line[200], wait[32];
+    snprintf(line, sizeof line,
+             "step %llu of %llu, %.0f samples/s, %.1f %% computing; slowest: rank %lu, waited %s",
+             (unsigned long long)live->step, (unsigned long long)live->steps, live->samples_per_s,
+             100 * live->utilisation, (unsigned long)live->slowest,
+             stk_format_duration(live->slowest_wait_s, wait, sizeof wait));
+    return stk_progress_say(&run->progress, line);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+static int parse_model(struct stk_run *run, struct stk_bench_model *m)
+{
+    const struct settings *s = run->settings;
+    char rate[32];
+    uint64_t bytes = 0;
+    if (!s->model)
+        return 0;
+    size_t n = strcspn(s->model, ",");
+    const char *latency = s->model + n + (s->model[n] == ',');
+    snprintf(rate, sizeof rate, "%.*s", (int)n, s->model);
+    int rc = stk_parse_size(rate, &bytes, &run->err);
+    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(latency, ","), latency);
+    if (rc == 0 && *rate)
+        rc = stk_parse_duration(rate, &m->latency_s, &run->err);
+    m->rate_Bps = (double)bytes;
+    if (strstr(s->model, ",shared"))
+        m->shared_Bps = (double)bytes;
+    m->is_virtual = true;
+    return rc;
+}
+
+/* Ranks of one node share its cores. */
+static unsigned jobs_of(const struct settings *s)
+{
+    unsigned here = 0, cpus = stk_cpus();
+    if (s->jobs || !s->comm)
+        return s->jobs ? (unsigned)s->jobs : cpus;
+    uint32_t node = stk_comm_node(s->comm, stk_comm_rank(s->comm));
+    for (uint32_t i = 0; i < stk_comm_size(s->comm); i++)
+        here += stk_comm_node(s->comm, i) == node;
+    return cpus > here ? cpus / here : 1;
+}
+
+static int open_data(struct stk_run *run, const struct stk_workload *w, const char *dir,
+                     struct stk_bench_data *d)
+{
+    const struct settings *s = run->settings;
+    int rc = !dir ? stk_bench_data_users(d, w, &run->err)
+             : s->generate || s->generate_only
+                 ? stk_bench_data_generate(d, w, dir, jobs_of(s), s->comm, on_file, run, &run->err)
+                 : stk_bench_data_open_within(d, w, dir, s->patience, s->comm, &run->err);
+    stk_progress_clear(&run->progress);
+    if (rc < 0 && s->comm && stk_comm_lost(s->comm, NULL, 0) < 0)
+        stk_comm_give_up(s->comm, run->err.what);
+    return rc;
+}
+
+/* What DLIO's file asks for beside the I/O. */
+static void put_dlio(struct stk_run *run, const struct stk_bench_result *r, struct stk_buf *out)
+{
+    struct settings *s = run->settings;
+    const char *unused = stk_buf_cstr(&s->theirs.unused);
+    if (s->theirs.au > 0 && r->lost < 0) {
+        bool met = r->mlperf >= s->theirs.au;
+        stk_buf_printf(out, "metric.au %.0f %% of the file: %s\n", 100 * s->theirs.au,
+                       met ? "met" : "not met");
+        stk_jw_put_bool(&run->json, "dlio_au_met", met);
+    }
+    if (*unused)
+        stk_buf_printf(out, "keys of DLIO without effect on this I/O: %s\n", unused);
+    stk_jw_put_str(&run->json, "dlio_keys_without_effect", unused);
+}
+
+static int show_result(struct stk_run *run, const struct stk_bench_result *r)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf out = STK_BUF_INIT;
+    if (!r->rank)
+        return STK_EXIT_DONE;
+    stk_bench_text(r, &out);
+    stk_bench_json(r, &run->json);
+    if (s->dlio)
+        put_dlio(run, r, &out);
+    int rc = stk_say_text(run, &out);
+    return rc ? rc : r->lost >= 0 ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+}
+
+/* Ctrl-C reaches all ranks, and the one that ends first is not lost. */
+static int check_stop(struct stk_run *run, int64_t lost)
+{
+    return lost >= 0 && stk_stop_signal()
+               ? stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped")
+               : 0;
+}
+
+/* Closes the screen before the result is printed. */
+static int run_single(struct stk_run *run, struct stk_bench_config *c,
+                      struct stk_bench_screen *screen)
+{
+    const struct settings *s = run->settings;
+    struct stk_bench_result r = {.lost = -1};
+    int rc = stk_bench_run(c, (uint32_t)c->w->training.ranks, !s->no_calibration, &r, &run->err);
+    stk_bench_screen_close(screen);
+    stk_progress_clear(&run->progress);
+    rc = rc ? rc : check_stop(run, r.lost);
+    rc = rc ? rc : show_result(run, &r);
+    stk_bench_release(&r);
+    return rc;
+}
+
+#define RANKS_TRIED 64 /* by --find-max without --ranks */
+
+/* The neighbour's workload and data; then both. */
+static int run_beside(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w,
+                      struct stk_workload *other, struct stk_bench_data *d,
+                      struct stk_series *series)
+{
+    const struct settings *s = run->settings;
+    if (s->comm || !s->neighbour_data)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           s->comm ? "--neighbour runs on this machine: use --ranks N"
+                                   : "--neighbour needs --neighbour-data DIR");
+    int rc = read_workload(run, s->neighbour, other);
+    rc = rc ? rc : stk_workload_settle(other, &run->err);
+    rc = rc ? rc : open_data(run, other, s->neighbour_data, d);
+    struct stk_bench_config beside = {.w = other, .data = d, .patience_s = s->patience};
+    beside.model = c->model;
+    return rc ? rc
+              : stk_series_neighbour(c, w, &beside, (uint32_t)other->training.ranks, series,
+                                     &run->err);
+}
+
+static int run_any_series(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w,
+                          struct stk_workload *other, struct stk_series *series)
+{
+    const struct settings *s = run->settings;
+    struct stk_bench_data d = STK_BENCH_DATA_INIT;
+    uint32_t limit = s->ranks ? (uint32_t)s->ranks : RANKS_TRIED;
+    if (w->access.sharing == STK_SHARING_OWN && w->dataset.files < limit)
+        limit = (uint32_t)w->dataset.files;
+    if (s->find_max)
+        return stk_series_find_max(c, w, s->au, limit, series, &run->err);
+    if (s->sweep)
+        return stk_series_sweep(c, w, (const char *const *)s->sweep, series, &run->err);
+    int rc = run_beside(run, c, w, other, &d, series);
+    stk_bench_data_close(&d);
+    return rc;
+}
+
+static int run_series(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w,
+                      struct stk_bench_screen *screen)
+{
+    struct stk_series series = {.lost = -1};
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_workload other = {0};
+    c->tick = on_stop;
+    int rc = run_any_series(run, c, w, &other, &series);
+    stk_bench_screen_close(screen);
+    rc = rc ? rc : check_stop(run, series.lost);
+    if (rc == 0 && series.n) {
+        stk_series_text(&series, &out);
+        stk_series_json(&series, &run->json);
+        rc = stk_say_text(run, &out);
+    }
+    rc = rc ? rc : series.lost >= 0 ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+    stk_series_release(&series);
+    stk_workload_release(&other);
+    return rc;
+}
+
+/* Modelled storage and a virtual clock leave nothing to watch. */
+static int run_shown(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w)
+{
+    const struct settings *s = run->settings;
+    bool first = !s->comm || stk_comm_rank(s->comm) == 0;
+    struct stk_bench_screen screen;
+    /* A replay of the user's own files has no data folder: nothing is written beside them. */
+    bool silent = c->model.is_virtual || !s->data;
+    const char *status = silent && !s->status ? "none" : s->status;
+    int rc = stk_bench_screen_open(run, &screen, status, s->data, w, c->stoker, first);
+    c->board = &screen.board;
+    if (stk_bench_screen_draws(&screen))
+        c->tick = on_stop;
+    if (rc == 0)
+        rc = s->find_max || s->sweep || s->neighbour ? run_series(run, c, w, &screen)
+                                                     : run_single(run, c, &screen);
+    stk_bench_screen_close(&screen);
+    return rc;
+}
+
+static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_bench_data *d)
+{
+    const struct settings *s = run->settings;
+    struct stk_bench_config c = {.w = w, .data = d, .comm = s->comm, .tick = on_step, .user = run};
+    c.patience_s = s->patience;
+    c.stoker = strcmp(s->reader, "stoker") == 0;
+    run_pid = getpid();
+    int rc = parse_model(run, &c.model);
+    if (rc == 0 && s->find_max && s->comm)
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                         "--find-max changes the number of ranks: run it without mpirun or srun");
+    if (rc == 0 && c.stoker && c.model.is_virtual)
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                         "--virtual-storage: stoker's loader reads by the real clock");
+    if (rc == 0 && w->reader.cache == STK_CACHE_DROP)
+        stk_bench_data_drop(d, c.stoker);
+    if (rc < 0)
+        return rc;
+    return run_shown(run, &c, w);
+}
+
+/* The workload reads files that exist: those of dataset.path, or of groups with absolute paths. */
+static bool has_own_files(const struct settings *s, const struct stk_workload *w)
+{
+    bool users = w->dataset.path || (w->ngroups && *w->group[0].path == '/') ||
+                 (w->reader.path && strcmp(s->reader, "stoker") == 0);
+    return users && !s->generate && !s->generate_only;
+}
+
+static int run_workload(struct stk_run *run)
+{
+    struct settings *s = run->settings;
+    struct stk_workload w = {0};
+    struct stk_bench_data d = STK_BENCH_DATA_INIT;
+    int rc = get_workload(run, &w);
+    if (rc == 0 && s->show) {
+        struct stk_buf out = STK_BUF_INIT;
+        stk_workload_text(&w, &out);
+        stk_workload_json(&w, &run->json);
+        rc = stk_say_text(run, &out);
+    } else if (rc == 0 && !s->data && !has_own_files(s, &w)) {
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--data DIR is missing%s",
+                         s->generate || s->generate_only ? ": nothing is generated in the folders "
+                                                           "of the user"
+                                                         : "");
+    } else if (rc == 0) {
+        rc = open_data(run, &w, s->data, &d);
+        if (rc == 0 && s->generate_only) {
+            stk_say(run, "%llu files generated, %llu were there\n", (unsigned long long)d.made,
+                    (unsigned long long)d.kept);
+            stk_jw_put_u64(&run->json, "generated", d.made);
+            stk_jw_put_u64(&run->json, "kept", d.kept);
+        }
+        rc = rc || s->generate_only ? rc : run_on(run, &w, &d);
+    }
+    stk_bench_data_close(&d);
+    stk_workload_release(&w);
+    stk_dlio_release(&s->theirs);
+    return rc;
+}
+
+static int run_clean(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    uint64_t files = 0;
+    if (!s->data)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--clean needs --data DIR");
+    char *board = stk_path_join(s->data, STK_BENCH_BOARD);
+    if (board)
+        stk_bench_board_clean(board);
+    free(board);
+    int rc = stk_bench_data_clean(s->data, &files, &run->err);
+    if (rc == 0)
+        stk_say(run, "removed %llu file%s\n", (unsigned long long)files, files == 1 ? "" : "s");
+    stk_jw_put_u64(&run->json, "removed", files);
+    return rc;
+}
+
+/* Under mpirun or srun every process is a rank; only the first speaks. */
+static int join(struct stk_run *run)
+{
+    struct settings *s = run->settings;
+    if (s->ranks)
+        return 0;
+    const struct stk_comm_options with_files = {.files = true};
+    int rc = stk_comm_open(&with_files, &s->comm, &run->err);
+    if (rc < 0)
+        return rc;
+    if (*stk_comm_lacks(s->comm))
+        return stk_err_set(&run->err, STK_E_UNSUPPORTED, NULL, -1, "%s; or use --ranks N",
+                           stk_comm_lacks(s->comm));
+    if (stk_comm_size(s->comm) < 2) {
+        stk_comm_close(s->comm);
+        s->comm = NULL;
+    } else if (stk_comm_rank(s->comm) != 0) {
+        s->common.json = NULL;
+        s->common.quiet = true;
+    }
+    return 0;
+}
+
+static int run_bench(struct stk_run *run)
+{
+    struct settings *s = run->settings;
+    if (s->list)
+        return stk_bench_list(run);
+    if (s->clean)
+        return run_clean(run);
+    if (s->compare) {
+        struct stk_buf out = STK_BUF_INIT;
+        int rc = stk_bench_compare(run->opts.arg, run->opts.nargs, &out, &run->json, &run->err);
+        return rc ? (stk_buf_release(&out), rc) : stk_say_text(run, &out);
+    }
+    if (!run->opts.nargs && !s->dlio)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "WORKLOAD is missing: a file, or the name of one that comes with "
+                           "stoker (stoker bench --list)");
+    int rc = join(run);
+    rc = rc ? rc : run_workload(run);
+    stk_comm_close(s->comm);
+    s->comm = NULL;
+    return rc;
+}
+
+static const char *hint(const struct stk_run *run)
+{
+    bool full = run->err.code == STK_E_SYS &&
+                (run->err.sys_errno == 28 /* ENOSPC */ || run->err.sys_errno == 122 /* EDQUOT */);
+    return full ? "free some space and run the same command again: --generate resumes" : NULL;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker bench imagenet --small --data /scratch/b --generate", "try it in seconds"},
+    {"stoker bench job.yaml --data /scratch/b --ranks 8", "eight accelerators' worth of I/O"},
+    {"stoker bench job.yaml --data /scratch/b --reader stoker", "the same with stoker's loader"},
+    {"stoker bench --clean --data /scratch/b", "remove the dataset again"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_bench = {
+    .name = "bench",
+    .summary = "replay a training job's I/O: how busy the accelerators stay",
+    .args = "[WORKLOAD] [KEY=VALUE...]",
+    .description =
+        "Replays the I/O of the training job that WORKLOAD describes, on the dataset in --data, "
+        "with the computing of each step as a time to wait for. WORKLOAD is a YAML file, or the "
+        "name of one that comes with stoker: imagenet, cosmictagger, ffn, climate, cosmoflow, "
+        "candle, l2hmc, bert, mmaadsp, frnn, imagetext, llama8b.\n\n"
+        "Ranks are processes of this machine, or those that mpirun or srun started. Each reads its "
+        "samples as the application would "
+        "(TFRecord, CSV and tar as streams through a buffer, HDF5 through libhdf5, NPZ, JSON and "
+        "single files whole) or, with --reader stoker, as stoker's loader does.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_bench,
+    .hint = hint,
+    .keys = stk_workload_keys,
+};

@@ -1,0 +1,599 @@
+/*
+ * stage.c - `stoker stage`: brings a dataset to this node and prints the path to use. Standard
+ * output has that path and nothing else, so that DATA=$(stoker stage SRC) works.
+ */
+#include "cmd/stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/pool.h"
+#include "dataset/open_options.h"
+#include "load/options.h"
+#include "pack/pack.h"
+#include "report/pack.h"
+#include "stage/spread.h"
+
+#define END_MARGIN_S 30 /* before the job's end: what is running must come to rest */
+
+#define AT(field) offsetof(struct stk_stage_settings, field)
+
+static const struct stk_opt options[] = {
+    {.name = "background",
+     .type = STK_OPT_FLAG,
+     .offset = AT(background),
+     .help = "Return at once and copy while the training runs, in the order in which its first "
+             "epoch asks; prints the path of SRC: loaders find the copy by themselves"},
+    {.name = "in-background", .type = STK_OPT_FLAG, .hidden = true, .offset = AT(in_background)},
+    {.name = "wait",
+     .type = STK_OPT_FLAG,
+     .offset = AT(wait),
+     .help = "As long as another process copies SRC, wait instead of taking part"},
+    {.name = "max-rate",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .min = 1,
+     .offset = AT(max_rate),
+     .help = "Read at most SIZE per second from SRC, so that the copy does not slow down others"},
+    {.name = "via",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(via),
+     .help = "Copy in two hops: to DIR, which all nodes see, then from there. A node that does not "
+             "see SRC uses the copy in DIR"},
+    {.name = "pack",
+     .type = STK_OPT_ENUM,
+     .arg = "FORMAT",
+     .choices_fn = stk_format_names,
+     .offset = AT(pack),
+     .help = "Pack SRC while it is copied: the copy is a dataset of few files of FORMAT"},
+    {.name = "limit",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .offset = AT(limit_bytes),
+     .help = "All copies in DST together take at most SIZE (default: as DST was made, else no "
+             "limit)"},
+    {.name = "keep",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "168h",
+     .offset = AT(keep_s),
+     .help = "In a DST that you name: copies that were not used for TIME may be removed to make "
+             "room"},
+    {.name = "dry-run",
+     .type = STK_OPT_FLAG,
+     .offset = AT(dry_run),
+     .help = "Copy nothing: measure for a few seconds, and print where the copy would go, how long "
+             "it takes, and after how many epochs it pays"},
+    {.name = "profile",
+     .type = STK_OPT_STRING,
+     .arg = "PROFILE",
+     .path = true,
+     .offset = AT(profile),
+     .help = "For --dry-run: a profile of the training (`stoker profile`): how fast it reads SRC, "
+             "and how much it consumes when it need not wait"},
+    {.name = "rates",
+     .type = STK_OPT_STRING,
+     .arg = "LIST",
+     .offset = AT(rates),
+     .help = "For --dry-run: bytes per second that need not be measured: of one node source=2G, "
+             "write=1G, read=3G, fabric=10G; of all nodes together source-all=20G"},
+    STK_OPT_OF(struct stk_stage_settings, 0, "mode", mode, ENUM, .arg = "MODE", .def = "auto",
+               .choices = stk_spread_names, .group = "Several nodes, under srun or mpirun",
+               .help = "replicate: all of SRC on every node; shard: on each node what the epochs "
+                       "of its ranks ask for; auto: by size and room"),
+    {.name = "copies",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "1",
+     .min = 1,
+     .offset = AT(copies),
+     .help = "With shard: keep each part on at least N nodes"},
+    {.name = "min-nodes",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .offset = AT(min_nodes),
+     .help = "Exit with status 0 if N nodes have their data; 0: all of them must"},
+    {.name = "disk-limit",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "60s",
+     .min = 1,
+     .max = 86400,
+     .incidental = true,
+     .offset = AT(disk_s),
+     .help = "Give up the disk of a node that completes no write for TIME; the others go on"},
+    {.name = "status",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(status),
+     .help = "Keep a file per node with what it has done in DIR, which all nodes see (default: "
+             "stoker-stage-JOB.status in the current folder); removed if all goes well"},
+    {.name = "list",
+     .type = STK_OPT_FLAG,
+     .group = "The copies of this node",
+     .offset = AT(list),
+     .help = "List the copies, their state and who fills them"},
+    {.name = "evict",
+     .type = STK_OPT_FLAG,
+     .offset = AT(evict),
+     .help = "Remove the copy of SRC (without SRC: all copies) unless it is in use"},
+    {.name = "verify",
+     .type = STK_OPT_FLAG,
+     .offset = AT(verify),
+     .help = "Read the copy of SRC (without SRC: all copies) again and compare every byte by its "
+             "hash"},
+    {.name = "ranks",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "1",
+     .min = 1,
+     .max = STK_PLAN_WORLD_MAX,
+     .group = "The order of --background and the plan of shard, as in `stoker load`",
+     .offset = AT(ranks),
+     .help = "Ranks of the training that read at the same time"},
+    STK_LOADER_ORDER_OPTIONS(AT(loader)),
+    STK_LOADER_OPTION(AT(loader), "epochs", epochs, UNSIGNED, .arg = "N", .def = "1", .min = 1,
+                      .help = "Epochs that shard looks at, and of the training for --dry-run"),
+    STK_LOADER_OPTION(AT(loader), "block", block_bytes, SIZE, .arg = "SIZE", .def = "2M", .min = 1,
+                      .help = "For block shuffle: the most that is read together"),
+    STK_LOADER_OPTION(AT(loader), "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M",
+                      .min = 1, .help = "For block shuffle: how much is mixed together"),
+    STK_STAGE_COMPARE_OPTIONS(AT(compare)),
+    STK_OPT_OF(struct stk_open_options, AT(open), "follow-links", follow_links, FLAG,
+               .group = "How SRC is read",
+               .help = "Copy what links of a folder lead to, wherever that is"),
+    STK_OPT_OF(struct stk_open_options, AT(open), "trust", trust, STRING, .arg = "USER,...",
+               .help = "Trust indexes and manifests of these users (names, numbers, or all), not "
+                       "only your own, root's and those of the data's owner"),
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .max = 4096,
+     .incidental = true,
+     .offset = AT(jobs),
+     .help = "Threads that copy; 0: by cores and file system"},
+    {.name = "memory",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .min = 16 << 20,
+     .incidental = true,
+     .offset = AT(memory_bytes),
+     .help = "Memory for reads in flight (default: 256M, less on a small node)"},
+    {.name = "hash",
+     .type = STK_OPT_FLAG,
+     .def = "yes",
+     .opposite = true,
+     .hidden = true,
+     .offset = AT(no_hash),
+     .help = "Compute checksums; --no-hash is for measuring what they cost"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- progress, and the end of the job ---- */
+
+static bool is_ending(struct stk_stage_job *job)
+{
+    if (job->end_s > 0 && (double)time(NULL) + END_MARGIN_S >= job->end_s)
+        atomic_store(&job->ending, true);
+    return atomic_load(&job->ending);
+}
+
+int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total)
+{
+    static const char *const words[] = {[STK_STAGE_COPY] = "copy",
+                                        [STK_STAGE_WAIT] = "wait for another process",
+                                        [STK_STAGE_SYNC] = "sync",
+                                        [STK_STAGE_CHECK] = "verify"};
+    struct stk_stage_job *job = user;
+    bool stop = stk_progress_update(&job->run->progress, words[phase], bytes, total, 0, 0);
+    return stop || is_ending(job);
+}
+
+int stk_stage_on_list(void *user, uint64_t files)
+{
+    struct stk_stage_job *job = user;
+    bool stop = stk_progress_update(&job->run->progress, "list", 0, 0, files, 0);
+    return stop || is_ending(job);
+}
+
+static int on_pack(void *user, const char *phase, uint64_t bytes, uint64_t total, uint64_t samples,
+                   uint64_t samples_total)
+{
+    struct stk_stage_job *job = user;
+    bool stop =
+        stk_progress_update(&job->run->progress, phase, bytes, total, samples, samples_total);
+    return stop || is_ending(job);
+}
+
+static void on_begun(void *user)
+{
+    struct stk_stage_job *job = user;
+    if (job->s->in_background && !job->hopping)
+        stk_stage_report_begun(job);
+}
+
+/* ---- the path to use ---- */
+
+void stk_stage_print_path(const struct stk_run *run, const char *path)
+{
+    if (!(run->common->json && strcmp(run->common->json, "-") == 0))
+        printf("%s\n", path);
+}
+
+/* Staging did not work, but the data can be read where it is: says why, and prints that path. */
+static int use_source(struct stk_stage_job *job, int rc)
+{
+    struct stk_run *run = job->run;
+    char text[2200];
+    char *path = realpath(job->given, NULL);
+    bool damaged = rc == STK_E_CORRUPT || rc == STK_E_STALE;
+    stk_progress_clear(&run->progress);
+    if (atomic_load(&job->ending))
+        stk_err_set(&run->err, STK_E_STOPPED, NULL, -1,
+                    "stopped because the job ends in less than %d s; what was copied stays, and "
+                    "the same command resumes",
+                    END_MARGIN_S);
+    if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending))) {
+        free(path);
+        return rc;
+    }
+    stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
+    if (job->s->pack && rc == STK_E_UNSUPPORTED && !run->common->quiet)
+        stk_hint("`stoker pack` has more options: pack SRC with it, and stage the result");
+    if (!run->common->quiet)
+        stk_complain("stage", damaged ? "nothing was published; the path of the source follows"
+                                      : "the data is read from the source; its path follows");
+    stk_jw_put_bool(&run->json, "staged", false);
+    stk_jw_put_str(&run->json, "path", path);
+    stk_stage_print_path(run, path);
+    free(path);
+    return damaged ? STK_EXIT_PROBLEM : STK_EXIT_PARTLY;
+}
+
+/* ---- staging ---- */
+
+static int list_source(struct stk_stage_job *job, const char *path)
+{
+    struct stk_run *run = job->run;
+    struct stk_source_options o = {.follow_links = job->s->open.follow_links,
+                                   .trust = job->s->open.trust,
+                                   .no_index = job->s->dry_run,
+                                   .progress = stk_stage_on_list,
+                                   .user = job};
+    double start = stk_now();
+    job->listed = true;
+    int rc = stk_source_open(&job->src, path, &o, &run->err);
+    job->list_s += stk_now() - start;
+    return rc;
+}
+
+int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
+                        struct stk_tier **tier)
+{
+    const struct stk_stage_settings *s = job->s;
+    struct stk_err *err = &job->run->err;
+    struct stk_tier_options o = {
+        .make = true, .limit_bytes = s->limit_bytes, .age_s = named ? (uint64_t)s->keep_s : 0};
+    const char *base = stk_base_name(path);
+    char *above = strndup(path, (size_t)(base - path));
+    int rc = above ? 0 : stk_err_nomem(err, strlen(path));
+    if (rc == 0 && above[0])
+        rc = stk_mkdirs(above, err);
+    free(above);
+    bool made = rc == 0 && stk_stage_is_new(path);
+    rc = rc ? rc : stk_tier_open(path, &o, tier, err);
+    if (rc == 0 && named && made)
+        stk_stage_stripe(job, path);
+    return rc;
+}
+
+static struct stk_stage_options stage_options(struct stk_stage_job *job,
+                                              const struct stk_stage_order *order)
+{
+    const struct stk_stage_settings *s = job->s;
+    return (struct stk_stage_options){.copy = {.threads = (unsigned)s->jobs,
+                                               .memory_bytes = s->memory_bytes,
+                                               .max_rate = s->max_rate,
+                                               .gentle = s->in_background,
+                                               .no_hash = s->no_hash},
+                                      .order = s->in_background ? order : NULL,
+                                      .wait = s->wait,
+                                      .begun = on_begun,
+                                      .progress = stk_stage_on_progress,
+                                      .user = job};
+}
+
+/* Fills the tier at that path from the source that is listed. */
+static int fill(struct stk_stage_job *job, const char *path, bool named, struct stk_stage_result *r)
+{
+    const struct stk_stage_settings *s = job->s;
+    struct stk_stage_order order = {.loader = s->loader, .ranks = (uint32_t)s->ranks};
+    struct stk_stage_options o = stage_options(job, &order);
+    struct stk_tier *tier = NULL;
+    int rc = stk_stage_open_tier(job, path, named, &tier);
+    rc = rc ? rc : stk_stage_fill(&job->src, tier, &o, r, &job->run->err);
+    stk_progress_clear(&job->run->progress);
+    stk_tier_close(tier);
+    return rc;
+}
+
+static int show(struct stk_stage_job *job, const struct stk_stage_result *r)
+{
+    struct stk_run *run = job->run;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_stage_shown shown = {.src = &job->src,
+                                    .result = r,
+                                    .tier = job->tier,
+                                    .why = stk_buf_cstr(&job->why),
+                                    .list_s = job->list_s,
+                                    .first_s = r->first_at - run->start_s,
+                                    .total_s = stk_now() - run->start_s};
+    stk_stage_text(&shown, &out);
+    stk_stage_json(&shown, &run->json);
+    int rc = stk_say_text(run, &out);
+    if (rc == 0)
+        stk_stage_print_path(run, r->path);
+    return rc;
+}
+
+/* ---- two hops ---- */
+
+struct hop {
+    const char *src;
+    char *path;
+};
+
+static int see_hop(void *user, const struct stk_tier_info *info)
+{
+    struct hop *h = user;
+    if (info->published && strcmp(info->source, h->src) == 0 && !h->path)
+        h->path = strdup(info->path);
+    return 0;
+}
+
+/* The copy in DIR of a source that this node does not see. */
+static int find_hop(struct stk_stage_job *job, char **path)
+{
+    struct stk_err *err = &job->run->err;
+    struct hop h = {.src = job->given};
+    struct stk_tier *tier = NULL;
+    char *via = stk_stage_named(job->s->via);
+    int rc = via ? stk_tier_open(via, &(struct stk_tier_options){0}, &tier, err)
+                 : stk_err_nomem(err, strlen(job->s->via));
+    free(via);
+    rc = rc ? rc : stk_tier_list(tier, see_hop, &h, err);
+    stk_tier_close(tier);
+    if (rc == 0 && !h.path)
+        rc = stk_err_set(err, STK_E_USAGE, job->given, -1,
+                         "this node does not see it, and %s has no complete copy of it; run "
+                         "`stoker stage` with the same SRC and %s as DST where it can be seen",
+                         job->s->via, job->s->via);
+    *path = h.path;
+    return rc;
+}
+
+/* The first hop: afterwards the source is the copy in DIR. */
+static int hop(struct stk_stage_job *job)
+{
+    struct stk_stage_result r = {0};
+    char *path = NULL;
+    int rc = 0;
+    if (access(job->given, F_OK) < 0) {
+        rc = find_hop(job, &path);
+    } else if (job->s->dry_run) { /* the plan is that of the second hop; nothing is copied */
+        return list_source(job, job->given);
+    } else {
+        char *via = stk_stage_named(job->s->via);
+        rc = via ? list_source(job, job->given) : stk_err_nomem(&job->run->err, 0);
+        job->hopping = true;
+        rc = rc ? rc : fill(job, via, true, &r);
+        job->hopping = false;
+        free(via);
+        path = r.path;
+        r.path = NULL;
+        stk_source_release(&job->src);
+    }
+    rc = rc ? rc : list_source(job, path);
+    stk_stage_result_release(&r);
+    free(path);
+    return rc;
+}
+
+/* ---- packing ---- */
+
+static int pack_into(void *user, const char *dst, struct stk_err *err)
+{
+    struct stk_stage_job *job = user;
+    const struct stk_stage_settings *s = job->s;
+    struct stk_open_options open = s->open;
+    struct stk_pack_options o = {
+        .format = s->pack, .resume = true, .progress = on_pack, .user = job};
+    open.jobs = (unsigned)s->jobs;
+    int rc = stk_pack_into(job->src.path, dst, &open, &o, job->packed, err);
+    stk_progress_clear(&job->run->progress);
+    return rc;
+}
+
+static int show_packed(struct stk_stage_job *job, const struct stk_stage_result *r)
+{
+    struct stk_run *run = job->run;
+    struct stk_buf out = STK_BUF_INIT;
+    if (r->already) {
+        stk_buf_printf(&out, "already there: %s as %s\n", job->src.path, job->s->pack);
+    } else {
+        stk_pack_text(job->packed, r->path, &out);
+        stk_pack_json(job->packed, &run->json);
+    }
+    stk_jw_put_bool(&run->json, "staged", true);
+    stk_jw_put_bool(&run->json, "already_there", r->already);
+    stk_jw_put_str(&run->json, "source", job->src.path);
+    stk_jw_put_str(&run->json, "path", r->path);
+    stk_jw_put_str(&run->json, "tier", job->tier);
+    stk_jw_put_str(&run->json, "set", r->id);
+    int rc = stk_say_text(run, &out);
+    if (rc == 0)
+        stk_stage_print_path(run, r->path);
+    return rc;
+}
+
+static int stage_packed(struct stk_stage_job *job)
+{
+    struct stk_stage_options o = stage_options(job, NULL);
+    struct stk_stage_result r = {0};
+    struct stk_pack_result packed = {0};
+    struct stk_tier *tier = NULL;
+    struct stk_err *err = &job->run->err;
+    job->packed = &packed;
+    int rc = stk_stage_open_tier(job, job->tier, job->named, &tier);
+    rc = rc ? rc : stk_stage_pack(&job->src, tier, job->s->pack, &o, pack_into, &r, err);
+    stk_tier_close(tier);
+    rc = rc ? rc : show_packed(job, &r);
+    stk_pack_result_release(&packed);
+    stk_stage_result_release(&r);
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static int stage(struct stk_stage_job *job, const char *dst)
+{
+    struct stk_stage_result r = {0};
+    int rc = job->s->via ? hop(job) : list_source(job, job->given);
+    if (rc == 0 && job->s->dry_run)
+        return stk_stage_plan(job, dst);
+    rc = rc ? rc : stk_stage_place(job, dst, &job->src, job->src.bytes);
+    if (rc == 0 && job->s->pack)
+        return stage_packed(job);
+    rc = rc ? rc : fill(job, job->tier, job->named, &r);
+    rc = rc ? rc : show(job, &r);
+    stk_stage_result_release(&r);
+    return rc;
+}
+
+static int check_settings(struct stk_run *run)
+{
+    const struct stk_stage_settings *s = run->settings;
+    int modes =
+        s->list + s->evict + s->verify + s->compare.compare + (s->background && !s->in_background);
+    if (modes > 1)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--background, --list, --evict, --verify and --compare exclude each "
+                           "other");
+    if (run->opts.nargs == 0 && !s->list && !s->evict && !s->verify)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "SRC is missing: stoker stage SRC [DST]");
+    return 0;
+}
+
+/* `stage --list DST` is what one writes: a folder that is or has a tier is no source. */
+static void sort_args(const struct stk_run *run, const char **src, const char **dst)
+{
+    *src = run->opts.nargs > 0 ? run->opts.arg[0] : NULL;
+    *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
+    char *tier = *src && !*dst ? stk_stage_named(*src) : NULL;
+    char *mark = tier ? stk_path_join(tier, "tier.json") : NULL;
+    if (mark && access(mark, F_OK) == 0) {
+        *dst = *src;
+        *src = NULL;
+    }
+    free(mark);
+    free(tier);
+}
+
+static int run_on_sets(struct stk_run *run)
+{
+    const struct stk_stage_settings *s = run->settings;
+    const char *src, *dst;
+    sort_args(run, &src, &dst);
+    return s->list    ? stk_stage_list(run, src, dst)
+           : s->evict ? stk_stage_evict(run, src, dst)
+                      : stk_stage_check_copy(run, src, dst);
+}
+
+static int run_stage(struct stk_run *run)
+{
+    const struct stk_stage_settings *s = run->settings;
+    int rc = check_settings(run);
+    if (rc)
+        return rc;
+    if (s->list || s->evict || s->verify)
+        return run_on_sets(run);
+    if (stk_stage_compare_asked(&s->compare))
+        return stk_stage_compare_run(run, &s->compare);
+    run->out_is_data = !s->dry_run;
+    struct stk_stage_job job = {.run = run,
+                                .s = s,
+                                .given = run->opts.arg[0],
+                                .src = STK_SOURCE_INIT,
+                                .end_s = stk_stage_job_end()};
+    const char *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
+    if (s->background && !s->in_background && !s->dry_run)
+        return stk_stage_background(&job, dst);
+    bool done = false;
+    if (!s->in_background && !s->pack && !s->via && !s->dry_run)
+        rc = stk_stage_spread(&job, dst, &done);
+    rc = rc || done ? rc : stage(&job, dst);
+    if (rc < 0 && !done && !s->dry_run)
+        rc = use_source(&job, rc);
+    if (job.stuck)
+        return rc;
+    if (job.listed)
+        stk_source_release(&job.src);
+    stk_stage_unplace(&job);
+    stk_buf_release(&job.why);
+    return rc;
+}
+
+static const char *hint(const struct stk_run *run)
+{
+    return run->err.code == STK_E_STALE ? "" : NULL;
+}
+
+static const struct stk_example examples[] = {
+    {"DATA=$(stoker stage /lustre/imagenet)", "in a job: the copy on the node's own disk"},
+    {"stoker stage /lustre/imagenet --background --seed 7",
+     "copy while the training reads, in the order of `seed 7`"},
+    {"stoker stage /lustre/imagenet /local/me/tier --keep 48h", "shared by your jobs on this node"},
+    {"stoker stage small-files/ --pack tfrecord", "as few large files"},
+    {"stoker stage /lustre/imagenet --dry-run --epochs 90", "does it pay?"},
+    {"srun --mpi=pmix stoker stage /lustre/imagenet",
+     "to all nodes of the job; each byte is read from Lustre once"},
+    {"stoker stage --compare small-files/ --jobs-at-once 1-16*2",
+     "files, tar, records or squashfs? how many jobs at once?"},
+    {"stoker stage --list", "which copies there are, and how far they are"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_stage = {
+    .name = "stage",
+    .summary = "copy a dataset to the node's own disk, verified and resumable",
+    .args = "[SRC] [DST]",
+    .description =
+        "Copies SRC, a dataset or any folder, to a folder of this node and prints the path to use "
+        "as the only line on standard output. DST is a folder for copies; the default is one that "
+        "belongs to the job, in the best local place that the job has. Every byte is hashed on "
+        "the way and compared with the manifest of a packed dataset. The copy gets its name when "
+        "all of it is there and on the disk. A run that was stopped, or killed, is resumed by the "
+        "same command. Several processes may stage the same data at once: they share the work.\n"
+        "\n"
+        "If staging cannot work (no room, no local folder), the command says why, prints the path "
+        "of SRC and exits with status 3. It exits with 1 if SRC is damaged or changed meanwhile, "
+        "and publishes nothing then.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct stk_stage_settings),
+    .run = run_stage,
+    .hint = hint,
+    .stopped_hint = "what was copied stays; the same command resumes",
+};

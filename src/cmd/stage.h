@@ -1,0 +1,94 @@
+/* stage.h - what the files of `stoker stage` share. */
+#ifndef STK_CMD_STAGE_H
+#define STK_CMD_STAGE_H
+
+#include "cmd/cmd.h"
+#include "cmd/stage_compare.h"
+#include "report/stage.h"
+#include "stage/stage.h"
+#include "stage/target.h"
+
+struct stk_pack_result;
+
+struct stk_stage_settings {
+    struct stk_common common;
+    struct stk_open_options open; /* follow_links and trust; all of it for --pack */
+    struct stk_loader_options loader;
+    int mode; /* enum stk_spread_mode */
+    uint64_t copies, min_nodes;
+    const char *status;
+    uint64_t ranks, max_rate, memory_bytes, limit_bytes, jobs;
+    double keep_s, disk_s;
+    struct stk_stage_compare_settings compare;
+    const char *via, *pack, *rates, *profile;
+    bool background, in_background, wait, list, evict, verify, no_hash, dry_run;
+};
+
+/* What one staging knows. */
+struct stk_stage_job {
+    struct stk_run *run;
+    const struct stk_stage_settings *s;
+    const char *given;     /* SRC as the user wrote it */
+    struct stk_source src; /* opened if `listed` */
+    bool listed;
+    bool stuck; /* a thread still waits for a disk that hangs: nothing that it uses is freed */
+    bool hopping;                /* it is being copied to the DIR of --via */
+    char *tier;                  /* path of the tier; NULL: not chosen yet */
+    bool named;                  /* by the user: it may be shared by jobs */
+    struct stk_buf why;          /* of the choice of the tier, for people */
+    struct stk_targets *targets; /* the candidates; NULL: the user named the tier */
+    struct stk_target *target;   /* the folder of the tier: one of them, or the named one */
+    uint64_t file_bytes;         /* the mean size of a file */
+    bool begun, there;           /* the tier has a copy: a part of it, all of it */
+    double list_s;
+    struct stk_pack_result *packed; /* --pack: what was done; not released yet */
+    double end_s;        /* of the job, seconds since 1970; 0: unknown */
+    _Atomic bool ending; /* the job ends soon: staging was stopped for that */
+};
+
+/* stage_place.c: chooses the tier for `bytes` of this source: DST if given, else the tier of this
+ * job that has a part of the copy, else one in the best folder. STK_E_UNSUPPORTED: no folder takes
+ * it. */
+int stk_stage_place(struct stk_stage_job *job, const char *dst, const struct stk_source *src,
+                    uint64_t bytes);
+void stk_stage_unplace(struct stk_stage_job *job);
+/* Before the tier at that path is made by a user's name: whether its stripe is to be set, and
+ * after that: sets it. */
+bool stk_stage_is_new(const char *path);
+void stk_stage_stripe(struct stk_stage_job *job, const char *path);
+/* The tier that the user names, absolute, malloc'ed; NULL: no memory. */
+char *stk_stage_named(const char *dst);
+/* Removes the default tiers of jobs that are over, and says so. */
+void stk_stage_tidy(struct stk_run *run);
+/* The tiers to look at without a source: DST, else those of this job. Calls see() with each path
+ * that exists. */
+int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
+/* The environment's idea of when the job ends: seconds since 1970, or 0. */
+double stk_stage_job_end(void);
+
+/* stage_plan.c: --dry-run. The source is listed. */
+int stk_stage_plan(struct stk_stage_job *job, const char *dst);
+
+/* stage_background.c: starts this command again in the background and prints the source's path. */
+int stk_stage_background(struct stk_stage_job *job, const char *dst);
+/* In that process: tells the one that started it that the copy has begun. */
+void stk_stage_report_begun(struct stk_stage_job *job);
+
+/* stage_sets.c: --list, --evict and --verify. src, dst: may be NULL. */
+int stk_stage_list(struct stk_run *run, const char *src, const char *dst);
+int stk_stage_evict(struct stk_run *run, const char *src, const char *dst);
+int stk_stage_check_copy(struct stk_run *run, const char *src, const char *dst);
+
+/* stage_spread.c: all ranks of srun or mpirun together. *done: they did it, or tried to; else this
+ * process stages alone. */
+int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done);
+
+/* stage.c: opens the tier at that path, and makes the folders above it. */
+int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
+                        struct stk_tier **tier);
+void stk_stage_print_path(const struct stk_run *run, const char *path);
+int stk_stage_on_list(void *user, uint64_t files);
+/* Of the library, for staging and verifying. user: struct stk_stage_job. */
+int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total);
+
+#endif

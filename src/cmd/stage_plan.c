@@ -1,0 +1,181 @@
+/* stage_plan.c - `stoker stage --dry-run`: where the copy would go, what it takes, whether it pays.
+ */
+#include "cmd/stage.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "advice/judge.h"
+#include "base/units.h"
+#include "host/memory.h"
+#include "report/stage_plan.h"
+#include "stage/cost_profile.h"
+#include "stage/measure.h"
+
+static int stopped(void *user)
+{
+    (void)user;
+    return stk_stop_signal();
+}
+
+/* ---- rates that the user gives ---- */
+
+static double *rate_of(struct stk_cost_rates *r, const char *name, size_t n)
+{
+    const struct {
+        const char *name;
+        double *value;
+    } known[] = {{"source", &r->source_Bps},
+                 {"source-all", &r->source_all_Bps},
+                 {"write", &r->write_Bps},
+                 {"read", &r->read_Bps},
+                 {"fabric", &r->fabric_Bps}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].name) == n && strncmp(known[i].name, name, n) == 0)
+            return known[i].value;
+    return NULL;
+}
+
+/* "source=2G,write=800M": bytes per second. */
+static int read_rates(struct stk_run *run, const char *text, struct stk_cost_rates *r)
+{
+    char word[64];
+    for (const char *at = text; at && *at;) {
+        size_t n = strcspn(at, ","), name = strcspn(at, "=");
+        double *value = name < n ? rate_of(r, at, name) : NULL;
+        uint64_t bytes = 0;
+        snprintf(word, sizeof word, "%.*s", name < n ? (int)(n - name - 1) : 0, at + name + 1);
+        if (!value || n >= sizeof word || stk_parse_size(word, &bytes, NULL) < 0 || !bytes)
+            return stk_err_set(
+                &run->err, STK_E_USAGE, NULL, -1,
+                "--rates: \"%.80s\": write source=2G,source-all=20G,write=1G,read=3G,"
+                "fabric=10G, or some of them",
+                text);
+        *value = (double)bytes;
+        at += n + (at[n] == ',');
+    }
+    return 0;
+}
+
+/* ---- rates of a profile ---- */
+
+static int read_profile(struct stk_stage_job *job, struct stk_cost_case *c, struct stk_buf *from)
+{
+    struct stk_run *run = job->run;
+    const char *path = job->s->profile;
+    struct stk_judged *j = path ? malloc(sizeof *j) : NULL;
+    if (!path)
+        return 0;
+    if (!j)
+        return stk_err_nomem(&run->err, sizeof *j);
+    int rc = stk_judge_profile(run, path, job->s->open.trust, j);
+    if (rc == 0) {
+        if (!stk_cost_take_profile(&j->analysis, job->src.path, c))
+            rc = stk_err_set(&run->err, STK_E_USAGE, path, -1, "this profile has no reads of %s",
+                             job->src.path);
+        stk_judged_release(j);
+    }
+    if (rc == 0)
+        stk_buf_printf(from, "profile %s", path);
+    free(j);
+    return rc;
+}
+
+/* ---- rates that are measured ---- */
+
+static void take(double *to, double measured)
+{
+    *to = *to > 0 ? *to : measured;
+}
+
+static double per_file(double per_s)
+{
+    return per_s > 0 ? 1 / per_s : 0;
+}
+
+/* What the user has not given. */
+static void measure(struct stk_stage_job *job, const struct stk_fs_facts *src,
+                    struct stk_cost_rates *r, struct stk_buf *from)
+{
+    struct stk_measure_how how = {.stop = stopped};
+    struct stk_measured m;
+    const struct stk_target *t = job->target;
+    if (!(r->source_Bps > 0)) {
+        stk_measure_data(job->src.path, src->fs, src->reach == STK_REACH_MEMORY, &how, &m);
+        take(&r->source_Bps, m.read_Bps);
+        take(&r->source_file_s, per_file(m.opens_per_s));
+        stk_buf_printf(from, "%ssource measured just now (%s)", from->len ? ", " : "",
+                       m.way[0] ? m.way : "not known");
+    }
+    if (t && t->verdict == STK_TARGET_FITS && !(r->write_Bps > 0 && r->read_Bps > 0)) {
+        stk_measure_folder(t->path, t->facts.fs, t->facts.reach == STK_REACH_MEMORY, &how, &m);
+        take(&r->write_Bps, m.write_Bps);
+        take(&r->read_Bps, m.read_Bps);
+        take(&r->write_file_s, per_file(m.creates_per_s));
+        stk_buf_printf(from, "%starget measured just now (%s)", from->len ? ", " : "",
+                       m.way[0] ? m.way : "not known");
+    }
+    if (job->s->rates)
+        stk_buf_printf(from, "%s--rates %s", from->len ? ", " : "", job->s->rates);
+}
+
+/* ---- the plan ---- */
+
+static unsigned nodes_of_job(void)
+{
+    const char *text = getenv("SLURM_JOB_NUM_NODES");
+    uint64_t n = 0;
+    return text && stk_parse_u64(text, &n, NULL) == 0 && n && n < 1000000 ? (unsigned)n : 1;
+}
+
+static int show(struct stk_stage_job *job, const struct stk_cost_case *c, const char *rates)
+{
+    struct stk_run *run = job->run;
+    struct stk_cost cost;
+    struct stk_buf text = STK_BUF_INIT;
+    stk_cost_compute(c, &cost);
+    struct stk_stage_plan plan = {.source = job->src.path,
+                                  .targets = job->targets,
+                                  .target = job->target,
+                                  .asked = c,
+                                  .cost = &cost,
+                                  .there = job->there,
+                                  .rates = *rates ? rates : NULL};
+    stk_stage_plan_text(&plan, stk_columns(run), &text);
+    stk_stage_plan_json(&plan, &run->json);
+    return stk_say_text(run, &text);
+}
+
+int stk_stage_plan(struct stk_stage_job *job, const char *dst)
+{
+    struct stk_run *run = job->run;
+    static struct stk_fs_facts src;
+    struct stk_buf from = STK_BUF_INIT;
+    struct stk_cost_case c = {
+        .bytes = job->src.bytes,
+        .files = job->src.count,
+        .nodes = nodes_of_job(),
+        .copies = job->s->copies < UINT_MAX ? (unsigned)job->s->copies : UINT_MAX,
+        .epochs = stk_opts_given(&job->run->opts, "epochs") ? job->s->loader.epochs : 0,
+        .background = job->s->background,
+        .cache_bytes = stk_memory_free()};
+    int rc = read_profile(job, &c, &from);
+    rc = rc ? rc : read_rates(run, job->s->rates, &c.rate);
+    rc = rc ? rc : stk_stage_place(job, dst, &job->src, job->src.bytes);
+    if (rc == STK_E_UNSUPPORTED) { /* no folder takes it: the plan says so */
+        run->err = (struct stk_err){0};
+        rc = 0;
+    }
+    if (rc == 0) {
+        (void)stk_fs_facts(job->src.path, NULL, &src);
+        c.source_local = src.reach == STK_REACH_LOCAL || src.reach == STK_REACH_MEMORY;
+        measure(job, &src, &c.rate, &from);
+    }
+    if (rc == 0 && stopped(NULL))
+        rc = stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
+    rc = rc ? rc : show(job, &c, stk_buf_cstr(&from));
+    stk_buf_release(&from);
+    return rc;
+}

@@ -1,0 +1,250 @@
+/*
+ * stage_spread.c - `stoker stage` in every rank of srun or mpirun: one rank speaks for all.
+ */
+#include "cmd/stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "report/stage_nodes.h"
+#include "sched/comm.h"
+#include "stage/spread.h"
+
+struct spreading {
+    struct stk_stage_job *job;
+    const char *dst;
+    struct stk_comm *comm;
+    char *status; /* folder of status files; NULL: none */
+};
+
+/* ---- the place ---- */
+
+/* A folder in which a part of the source fits will do, unless all of it was asked for. */
+static int choose_place(struct spreading *s, const struct stk_source *src)
+{
+    struct stk_stage_job *job = s->job;
+    int mode = job->s->mode;
+    uint64_t part = src->bytes / stk_comm_nodes(s->comm);
+    int rc = stk_stage_place(job, s->dst, src, mode == STK_SPREAD_SHARD ? part : src->bytes);
+    if (rc == STK_E_UNSUPPORTED && mode == STK_SPREAD_AUTO)
+        rc = stk_stage_place(job, s->dst, src, part);
+    return rc;
+}
+
+static uint64_t room_in(const struct stk_stage_job *job, const char *path)
+{
+    struct statvfs v;
+    uint64_t room = statvfs(path, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize : UINT64_MAX - 1;
+    return job->s->limit_bytes && job->s->limit_bytes < room ? job->s->limit_bytes : room;
+}
+
+static int open_place(void *user, const struct stk_source *src, struct stk_tier **tier,
+                      uint64_t *room, struct stk_err *err)
+{
+    struct spreading *s = user;
+    struct stk_stage_job *job = s->job;
+    int rc = choose_place(s, src);
+    rc = rc ? rc : stk_stage_open_tier(job, job->tier, job->named, tier);
+    if (rc)
+        *err = job->run->err;
+    else
+        *room = room_in(job, job->tier);
+    return rc;
+}
+
+static int on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total)
+{
+    struct spreading *s = user;
+    return stk_stage_on_progress(s->job, phase, bytes, total);
+}
+
+static int on_list(void *user, uint64_t files)
+{
+    struct spreading *s = user;
+    return stk_stage_on_list(s->job, files);
+}
+
+/* ---- status files ---- */
+
+/* By default in the folder in which the job was started, if it can be written to. Removed when all
+ * nodes are done. */
+static void place_status(struct spreading *s)
+{
+    const struct stk_stage_settings *o = s->job->s;
+    const char *id = getenv("SLURM_JOB_ID");
+    if (o->status)
+        s->status = strdup(o->status);
+    else if (access(".", W_OK) != 0 ||
+             asprintf(&s->status, "stoker-stage-%s.status", id && *id ? id : "mpi") < 0)
+        s->status = NULL;
+}
+
+/* ---- the outcome ---- */
+
+/* The lowest rank that is left speaks; the others print nothing. */
+static bool speaks(const struct spreading *s)
+{
+    int64_t lost = stk_comm_lost(s->comm, NULL, 0);
+    return stk_comm_rank(s->comm) == (lost == 0 ? 1u : 0u);
+}
+
+static void fall_silent(struct stk_run *run)
+{
+    struct stk_common *common = run->settings;
+    common->json = NULL;
+    common->quiet = true;
+    run->progress.to = NULL;
+}
+
+static uint32_t needed(const struct spreading *s, const struct stk_spread_result *r)
+{
+    uint64_t n = s->job->s->min_nodes;
+    return n && n < r->nodes ? (uint32_t)n : r->nodes;
+}
+
+static int show(struct spreading *s, const struct stk_spread_result *r)
+{
+    struct stk_run *run = s->job->run;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_stage_nodes shown = {.result = r,
+                                    .source = s->job->given,
+                                    .kind = stk_comm_kind(s->comm),
+                                    .ranks = stk_comm_size(s->comm),
+                                    .min_nodes = needed(s, r),
+                                    .status = r->good < r->nodes ? s->status : NULL,
+                                    .total_s = stk_now() - run->start_s};
+    stk_progress_clear(&run->progress);
+    stk_stage_nodes_text(&shown, &out);
+    stk_stage_nodes_json(&shown, &run->json);
+    return stk_say_text(run, &out);
+}
+
+/* The path on all nodes that have the data; NULL: they differ. */
+static const char *common_path(const struct stk_spread_result *r)
+{
+    const char *path = NULL;
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        const char *other = r->node[i].path;
+        if (*other && path && strcmp(other, path) != 0)
+            return NULL;
+        path = *other ? other : path;
+    }
+    return path;
+}
+
+static void use_source(struct spreading *s, const char *why)
+{
+    struct stk_run *run = s->job->run;
+    char *source = realpath(s->job->given, NULL);
+    if (!run->common->quiet)
+        stk_complain("stage", why);
+    stk_jw_put_str(&run->json, "path", source);
+    if (source)
+        stk_stage_print_path(run, source);
+    free(source);
+}
+
+/* Enough nodes have it: its path, if that is the same on all of them; else the source's. */
+static int conclude(struct spreading *s, const struct stk_spread_result *r)
+{
+    struct stk_run *run = s->job->run;
+    bool enough = r->good >= needed(s, r);
+    const char *path = enough ? common_path(r) : NULL;
+    char text[160];
+    stk_jw_put_bool(&run->json, "staged", enough);
+    if (path) {
+        stk_jw_put_str(&run->json, "path", path);
+        stk_stage_print_path(run, path);
+        return STK_EXIT_DONE;
+    }
+    if (enough) {
+        use_source(s, "the copies have different paths on the nodes, so the path of the source "
+                      "follows: loaders find the copies by STOKER_TIER");
+        return STK_EXIT_DONE;
+    }
+    snprintf(text, sizeof text,
+             "%u of %u nodes have the data, and %u are needed; the path of the source follows",
+             (unsigned)r->good, (unsigned)r->nodes, (unsigned)needed(s, r));
+    use_source(s, text);
+    return STK_EXIT_PARTLY;
+}
+
+/* A rank was lost or the user stopped it; an error that all ranks share is said by one. */
+static int end_badly(struct spreading *s, const struct stk_spread_result *r, int rc)
+{
+    struct stk_run *run = s->job->run;
+    char text[2200];
+    if (!r->from_status)
+        return speaks(s) ? rc : STK_EXIT_FAILED;
+    if (!speaks(s))
+        return STK_EXIT_PARTLY;
+    (void)show(s, r);
+    if (stk_stop_signal() && stk_comm_lost(s->comm, NULL, 0) < 0)
+        return rc;
+    stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
+    if (!run->common->quiet)
+        stk_hint("what was copied stays; the same command resumes");
+    return conclude(s, r);
+}
+
+static int spread(struct spreading *s)
+{
+    struct stk_stage_job *job = s->job;
+    const struct stk_stage_settings *set = job->s;
+    struct stk_spread_result r = {0};
+    struct stk_spread_options o = {
+        .mode = set->mode,
+        .copies = (uint32_t)set->copies,
+        .loader = set->loader,
+        .source = {.follow_links = set->open.follow_links,
+                   .trust = set->open.trust,
+                   .progress = on_list,
+                   .user = s},
+        .copy = {.threads = (unsigned)set->jobs,
+                 .memory_bytes = set->memory_bytes,
+                 .max_rate = set->max_rate},
+        .disk_s = set->disk_s,
+        .status = s->status,
+        .place = open_place,
+        .progress = on_progress,
+        .user = s,
+    };
+    o.loader.world = set->ranks > 1 ? (uint32_t)set->ranks : 0;
+    int rc = stk_spread(s->comm, job->given, &o, &r, &job->run->err);
+    job->stuck = r.stuck;
+    if (rc)
+        rc = end_badly(s, &r, rc);
+    else if (!speaks(s))
+        rc = r.good >= needed(s, &r) ? STK_EXIT_DONE : STK_EXIT_PARTLY;
+    else if ((rc = show(s, &r)) == 0)
+        rc = conclude(s, &r);
+    stk_spread_result_release(&r);
+    return rc;
+}
+
+int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done)
+{
+    struct spreading s = {.job = job, .dst = dst};
+    struct stk_run *run = job->run;
+    *done = false;
+    int rc = stk_comm_open(NULL, &s.comm, &run->err);
+    if (rc)
+        return rc;
+    if (stk_comm_size(s.comm) > 1) {
+        *done = true;
+        place_status(&s);
+        if (stk_comm_rank(s.comm))
+            fall_silent(run);
+        rc = spread(&s);
+    } else if (*stk_comm_lacks(s.comm)) {
+        stk_complain("stage", "each node copies alone, because they cannot talk to each other:");
+        stk_complain("stage", stk_comm_lacks(s.comm));
+    }
+    stk_comm_close(s.comm);
+    free(s.status);
+    return rc;
+}

@@ -1,0 +1,339 @@
+/* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
+#include "cmd/tune.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/quote.h"
+#include "base/spawn.h"
+#include "report/grid.h"
+#include "report/tune.h"
+
+struct settings {
+    struct stk_common common;
+    struct stk_tune_plan plan;
+    const char **set, **near;
+    const char *executor, *resume, *clean, *step, *trust, *apply, *check;
+    double for_s;
+    uint64_t runs;
+    bool ask;
+};
+
+#define AT(field) offsetof(struct settings, field)
+
+static const struct stk_opt options[] = {
+    {.name = "data",
+     .letter = 'd',
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .group = "What is tuned",
+     .offset = AT(plan.data),
+     .help = "Folder of the dataset of WORKLOAD, as `stoker bench --generate` made it"},
+    {.name = "set",
+     .letter = 's',
+     .type = STK_OPT_LIST,
+     .arg = "KEY=VALUE",
+     .offset = AT(set),
+     .help = "Change a key of the workload, such as training.ranks=4; may be repeated"},
+    {.name = "small",
+     .type = STK_OPT_FLAG,
+     .offset = AT(plan.small),
+     .help = "Use the workload's small variant"},
+    {.name = "for",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .offset = AT(for_s),
+     .help = "End the command after TIME: what it did until then is tuned"},
+    STK_TRUST_OPTION(AT(trust)),
+    {.name = "only",
+     .type = STK_OPT_NAMES,
+     .arg = "KIND,...",
+     .suggest = stk_tune_kind_ids,
+     .group = "What is tried",
+     .offset = AT(plan.only),
+     .help = "Try changes of these kinds only, such as threads,loader"},
+    {.name = "budget",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "10m",
+     .min = 1,
+     .offset = AT(plan.budget_s),
+     .help = "Time for all runs together"},
+    {.name = "least",
+     .type = STK_OPT_PERCENT,
+     .arg = "PERCENT",
+     .def = "3",
+     .min = 0,
+     .max = 1000,
+     .offset = AT(plan.least),
+     .help = "A gain below this is not worth a change"},
+    {.name = "space",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .offset = AT(plan.space_bytes),
+     .help = "The most that copies and packed data may take together (default: what is free)"},
+    {.name = "near",
+     .type = STK_OPT_LIST,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(near),
+     .help = "A folder on faster storage to try copies in; may be repeated (default: those that "
+             "this node has)"},
+    {.name = "beside",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(plan.beside),
+     .help = "Prepare data in a new folder in DIR, on the storage of the data (default: in the "
+             "folder that contains the data)"},
+    {.name = "order-seed",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "1",
+     .incidental = true,
+     .offset = AT(plan.seed),
+     .help = "Seed of the random order of the runs"},
+    {.name = "executor",
+     .type = STK_OPT_ENUM,
+     .arg = "WHERE",
+     .def = "local",
+     .choices = stk_executor_names,
+     .group = "Where and how",
+     .offset = AT(executor),
+     .help = "Run here, or as jobs of Slurm"},
+    {.name = "sbatch",
+     .type = STK_OPT_LIST,
+     .arg = "OPTION",
+     .offset = AT(plan.sbatch),
+     .help = "With Slurm: an option for sbatch, as --sbatch --partition=gpu; may be repeated"},
+    {.name = "keep",
+     .type = STK_OPT_FLAG,
+     .offset = AT(plan.keep),
+     .help = "Keep the folder with prepared data and all runs"},
+    {.name = "resume",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(resume),
+     .help = "Continue what was stopped or killed, in the folder that it left"},
+    {.name = "clean",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(clean),
+     .help = "Remove everything that was made in that folder, and on other storage for it"},
+    {.name = "apply",
+     .type = STK_OPT_STRING,
+     .arg = "DST",
+     .path = true,
+     .group = "After that",
+     .offset = AT(apply),
+     .help = "Do the dataset part of the best change: pack all data into the new folder DST, or "
+             "copy it to this node; the lines for the program are printed"},
+    {.name = "ask",
+     .type = STK_OPT_FLAG,
+     .offset = AT(ask),
+     .help = "Print what to ask the scheduler for, as lines of a batch file with their reasons"},
+    {.name = "check",
+     .type = STK_OPT_STRING,
+     .arg = "LINE",
+     .offset = AT(check),
+     .help = "Tune nothing: run the command after -- and this line for sh, which has the change, "
+             "in turns, and print what was really gained"},
+    {.name = "runs",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "3",
+     .min = 2,
+     .max = 1000,
+     .offset = AT(runs),
+     .help = "For --check: runs of each"},
+    {.name = "virtual-storage",
+     .type = STK_OPT_STRING,
+     .arg = "RATE,LATENCY[,shared]",
+     .hidden = true,
+     .offset = AT(plan.storage),
+     .help = "Modelled storage and a virtual clock, for tests"},
+    {.name = "step",
+     .type = STK_OPT_STRING,
+     .arg = "ID",
+     .hidden = true,
+     .offset = AT(step),
+     .help = "Run one point, described in the folder"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- one point ------------------------------------------------------------------------------ */
+
+/* Becomes the bench run of a point. */
+static int run_step(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    struct stk_arena arena = STK_ARENA_INIT;
+    const char **words, *argv[128];
+    char self[4096];
+    size_t n = 0;
+    if (!run->opts.nargs)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--step needs a folder");
+    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &run->err);
+    rc = rc ? rc : stk_self_path(self, sizeof self, &run->err);
+    if (!rc) {
+        argv[n++] = self;
+        for (size_t i = 0; words[i] && n + 1 < sizeof argv / sizeof *argv; i++)
+            argv[n++] = words[i];
+        argv[n] = NULL;
+        execv(self, (char *const *)(uintptr_t)argv);
+        rc = stk_err_sys(&run->err, self, "start");
+    }
+    stk_arena_release(&arena);
+    return rc;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int on_tick(void *user, const char *doing)
+{
+    struct stk_run *run = user;
+    return stk_progress_say(&run->progress, doing);
+}
+
+static int show(struct stk_run *run, const struct stk_tune *t)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf out = STK_BUF_INIT, ask = STK_BUF_INIT;
+    stk_tune_screen(t, stk_columns(run), stk_term_utf8(), &out);
+    if (s->ask) {
+        stk_tune_ask(t, &ask);
+        stk_buf_printf(&out, "\n%s", stk_buf_cstr(&ask));
+        stk_jw_put_str(&run->json, "ask", stk_buf_cstr(&ask));
+    }
+    stk_buf_release(&ask);
+    stk_tune_json(t, &run->json);
+    return stk_say_text(run, &out);
+}
+
+static void say_folder(struct stk_run *run, const struct stk_tune *t)
+{
+    struct stk_buf dir = STK_BUF_INIT;
+    if (t->dir)
+        stk_quote_shell(&dir, t->dir);
+    const char *path = stk_buf_cstr(&dir);
+    if (t->dir && t->stopped)
+        stk_buf_printf(&run->hint,
+                       "`stoker tune --resume %s` continues, `stoker tune --clean %s` removes "
+                       "what was made",
+                       path, path);
+    else if (t->dir)
+        stk_say(run, "\nKept: %s; `stoker tune --clean %s` removes it.\n", path, path);
+    stk_buf_release(&dir);
+}
+
+static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
+{
+    const struct settings *s = run->settings;
+    struct stk_tune t = {0};
+    int rc = s->resume ? stk_tune_resume(s->resume, plan, &t, &run->err)
+                       : stk_tune(plan, &t, &run->err);
+    stk_progress_clear(&run->progress);
+    t.packed = s->apply;
+    if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
+        struct stk_err why = run->err;
+        int shown = show(run, &t);
+        rc = rc ? rc : shown;
+        run->err = rc == STK_E_STOPPED ? why : run->err;
+    }
+    say_folder(run, &t);
+    if (!rc && s->apply)
+        rc = stk_tune_apply(run, &t, s->apply);
+    stk_tune_release(&t);
+    return rc;
+}
+
+static int run_check(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    const struct stk_tune_check_plan plan = {.before = run->opts.arg,
+                                             .after = s->check,
+                                             .runs = s->runs,
+                                             .tick = on_tick,
+                                             .user = run};
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_tune_check c;
+    if (!run->opts.nargs)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--check compares with the command as it is: put that after --");
+    run->cleans_up = true;
+    int rc = stk_tune_check(&plan, &c, &run->err);
+    stk_progress_clear(&run->progress);
+    if (rc)
+        return rc;
+    stk_tune_check_text(&c, stk_columns(run), &out);
+    stk_tune_check_json(&c, &run->json);
+    return stk_say_text(run, &out);
+}
+
+static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
+{
+    const struct settings *s = run->settings;
+    struct stk_tune_input in = STK_TUNE_INPUT_INIT;
+    run->cleans_up = true;
+    stk_stop_on_loss();
+    int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, s->for_s);
+    rc = rc ? rc : run_all(run, plan);
+    stk_tune_input_release(&in);
+    return rc;
+}
+
+static int run_tune(struct stk_run *run)
+{
+    struct settings *s = run->settings;
+    if (s->step)
+        return run_step(run);
+    if (s->check)
+        return run_check(run);
+    if (s->clean) {
+        int rc = stk_tune_clean(s->clean, &run->err);
+        if (!rc)
+            stk_say(run, "removed %s\n", s->clean);
+        return rc;
+    }
+    s->plan.set = (const char *const *)s->set;
+    s->plan.near = (const char *const *)s->near;
+    s->plan.via = stk_executor_find(s->executor);
+    s->plan.tick = on_tick;
+    s->plan.user = run;
+    return with_input(run, &s->plan);
+}
+
+static const struct stk_example examples[] = {
+    {"stoker tune -- python train.py", "what makes this program faster here"},
+    {"stoker tune train.profile --budget 20m", "the same for a program that was profiled before"},
+    {"stoker tune /scratch/images", "the fastest way to read this dataset"},
+    {"stoker tune job.yaml --data /scratch/b --only threads,loader", "try some changes only"},
+    {"stoker tune --check 'python new.py' -- python train.py", "what a change has really gained"},
+    {"stoker tune --resume /scratch/stoker-tune.x7Kq2f", "continue what was stopped"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_tune = {
+    .name = "tune",
+    .summary = "try changes on this storage and rank what they gain",
+    .args = "[INPUT...]",
+    .description =
+        "INPUT is a workload (a YAML file, or the name of one that comes with stoker), a profile, a "
+        "dataset, which is read as programs usually do, or -- and a command, which is profiled "
+        "first.\n\n"
+        "Replays its I/O as it is and with each change "
+        "that may help, interleaved, on this storage, until the differences are clear of the noise or the budget is spent. Winners "
+        "and their combinations are measured a second time, and ranked: how many times as fast an "
+        "epoch is, what the change costs, and how to make it. Nothing is recommended whose gain "
+        "is within the noise.\n\n"
+        "The data is only read. Everything else is made in a folder beside it, which is removed "
+        "at the end. After Ctrl-C the table shows what is known so far, and the folder stays, so "
+        "that --resume can continue.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_tune,
+};

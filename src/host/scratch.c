@@ -1,0 +1,134 @@
+/* scratch.c - the list of folders for copies on a node, and the names of jobs. */
+#include "host/scratch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/root.h"
+
+/* Memory last: what is in it counts against the job. */
+static const char *const names[STK_SCRATCHES] = {
+    "$STOKER_SCRATCH", "$SLURM_TMPDIR", "$TMPDIR", "$SCRATCH", "/scratch_local", "/tmp", "/dev/shm",
+};
+
+static const char *value(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && *text ? text : NULL;
+}
+
+size_t stk_scratch_list(struct stk_scratch out[STK_SCRATCHES])
+{
+    for (size_t i = 0; i < STK_SCRATCHES; i++)
+        out[i] =
+            (struct stk_scratch){names[i], names[i][0] == '$' ? value(names[i] + 1) : names[i]};
+    return STK_SCRATCHES;
+}
+
+const char *stk_job_detect(const char **scheduler)
+{
+    static const struct {
+        const char *name, *variable;
+    } known[] = {{"slurm", "SLURM_JOB_ID"},
+                 {"pbs", "PBS_JOBID"},
+                 {"lsf", "LSB_JOBID"},
+                 {"flux", "FLUX_JOB_ID"},
+                 {"sge", "JOB_ID"}};
+    const char *job = NULL, *name = NULL;
+    for (size_t i = 0; !job && i < sizeof known / sizeof *known; i++) {
+        job = value(known[i].variable);
+        name = job ? known[i].name : NULL;
+    }
+    if (scheduler)
+        *scheduler = name;
+    return job;
+}
+
+/* ---- what a tier is private to ------------------------------------------------------------ */
+
+#define SESSION "session-"
+
+struct session {
+    long sid;
+    char boot[12];         /* the begin of the boot id */
+    unsigned long long ns; /* of process ids: numbers of another one mean nothing here */
+};
+
+static void read_boot(char boot[12])
+{
+    char id[64];
+    stk_host_line("/proc/sys/kernel/random/boot_id", id, sizeof id);
+    snprintf(boot, 12, "%.8s", id[0] ? id : "unknown");
+}
+
+static unsigned long long read_namespace(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
+}
+
+static void name_session(char buf[STK_JOB_ID_MAX])
+{
+    char boot[12];
+    read_boot(boot);
+    snprintf(buf, STK_JOB_ID_MAX, SESSION "%ld-%s-%llu", (long)getsid(0), boot, read_namespace());
+}
+
+const char *stk_job_id(char buf[STK_JOB_ID_MAX])
+{
+    static const char safe[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.-_";
+    const char *job = stk_job_detect(NULL);
+    job = job ? job : value("STOKER_JOB");
+    if (job)
+        snprintf(buf, STK_JOB_ID_MAX, "%s", job);
+    else
+        name_session(buf);
+    for (char *p = buf; *p; p++)
+        if (!strchr(safe, *p))
+            *p = '_';
+    return buf;
+}
+
+static bool has_processes(long sid)
+{
+    int fd = stk_host_open("/proc", O_RDONLY | O_DIRECTORY);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    bool found = !d; /* nothing is known: it may have */
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+            found = getsid((pid_t)strtol(e->d_name, NULL, 10)) == sid;
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+int stk_job_over(const char *id)
+{
+    struct session s;
+    char ours[STK_JOB_ID_MAX], boot[12];
+    if (strcmp(id, stk_job_id(ours)) == 0)
+        return 0;
+    if (sscanf(id, SESSION "%ld-%11[0-9a-z]-%llu", &s.sid, s.boot, &s.ns) != 3)
+        return -1;
+    read_boot(boot);
+    if (strcmp(s.boot, boot) != 0)
+        return 1;
+    return s.ns != read_namespace() || s.sid <= 0 ? -1 : !has_processes(s.sid);
+}
+
+char *stk_scratch_tier(const char *folder)
+{
+    char id[STK_JOB_ID_MAX], *path = NULL;
+    size_t n = strlen(folder);
+    const char *slash = n && folder[n - 1] == '/' ? "" : "/";
+    int rc =
+        asprintf(&path, "%s%sstoker-%u-job-%s", folder, slash, (unsigned)geteuid(), stk_job_id(id));
+    return rc < 0 ? NULL : path;
+}

@@ -1,0 +1,244 @@
+/* model.c - from groups of files to samples, steps and times. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "replay/priv.h"
+
+#define FEW_REQUESTS 16.0   /* per open file: more is a stream, or a file that stays open */
+#define JUMPS        0.05   /* share of requests: more is random access */
+#define RARELY       10u    /* fewer calls than a tenth of the samples: before the first step */
+#define BATCH        32u    /* if no step is marked */
+#define AHEAD        2u     /* batches per worker, as PyTorch's DataLoader */
+#define CALL_S       2e-6   /* CPU time of a call … */
+#define COPY_BPS     4e9    /* … and of the copy of its bytes */
+
+void stk_rp_say(struct rp_model *m, const char *fmt, ...)
+{
+    char text[1200];
+    struct stk_replay_said *s = m->said;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    for (size_t i = 0; i < len; i++)
+        text[i] = (unsigned char)text[i] < ' ' ? '?' : text[i];
+    const char *kept = stk_arena_dup(&s->arena, text, len);
+    if (kept && STK_ARRAY_MORE(s->line, s->n, NULL) == 0)
+        s->line[s->n++] = kept;
+}
+
+static uint64_t at_least(uint64_t v, uint64_t least)
+{
+    return v > least ? v : least;
+}
+
+static uint64_t rounded(double v)
+{
+    return v > 0.5 ? (uint64_t)(v + 0.5) : 0;
+}
+
+/* ---- who reads ------------------------------------------------------------------------------ */
+
+/* The process that reads most, without workers. */
+static const struct stk_prof_proc *reader_of(const struct stk_profile *p)
+{
+    const struct stk_prof_proc *most = NULL;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (!most || p->proc[i].read_bytes > most->read_bytes)
+            most = &p->proc[i];
+    return most;
+}
+
+static void find_readers(struct rp_model *m)
+{
+    const struct stk_loop *l = &m->a->loop;
+    const struct stk_prof_proc *q = reader_of(m->a->p);
+    m->ranks = at_least(m->a->p->nranks, 1);
+    for (size_t i = 0; i < m->a->nranks; i++)
+        m->workers = at_least(m->a->rank[i].workers, m->workers);
+    m->threads = m->workers;
+    if (!m->workers && q && l->how == STK_LOOP_THREADS)
+        m->threads = q->threads > 1 ? q->threads - 1 : 1;
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+static void find_style(struct rp_group *g)
+{
+    const uint64_t *c = g->n.c;
+    double reads = (double)c[STK_C_READS], opens = (double)at_least(c[STK_C_OPENS], 1);
+    double jumps = reads - (double)c[STK_C_FIRST_READS] - (double)c[STK_C_CONSEC_READS];
+    bool visits = c[STK_C_OPENS] && reads / opens <= FEW_REQUESTS;
+    g->style = visits ? RP_VISITS : jumps < JUMPS * reads ? RP_STREAM : RP_RANDOM;
+}
+
+static uint64_t samples_of(const struct rp_group *g)
+{
+    const uint64_t *c = g->n.c;
+    return g->style == RP_VISITS   ? c[STK_C_OPENS]
+           : g->style == RP_STREAM ? c[STK_C_READS]
+                                   : at_least(c[STK_C_READS] - c[STK_C_CONSEC_READS], 1);
+}
+
+/* Samples of one rank and its passes over the files. */
+static void find_samples(struct rp_model *m)
+{
+    const struct rp_group *g = &m->group[0];
+    double overlap = g->distinct_bytes ? (double)g->rank_distinct_bytes / (double)g->distinct_bytes
+                                       : 1;
+    m->same = m->ranks > 1 && overlap > 0.75 * (double)m->ranks;
+    m->samples = samples_of(g);
+    double all = (double)m->samples / (m->same ? (double)m->ranks : 1);
+    m->files = at_least(g->files, 1);
+    m->epochs = at_least(m->a->nepochs, 1);
+    if (g->style == RP_VISITS) {
+        m->epochs = at_least(rounded(ceil(all / (double)m->files - 0.02)), 1);
+        m->per_file = 1;
+        m->files = all < (double)m->files ? at_least(rounded(all), 1) : m->files;
+    } else {
+        double again = g->rank_distinct_bytes ? (double)g->n.c[STK_C_READ_BYTES] /
+                                                    (double)g->rank_distinct_bytes
+                                              : 1;
+        m->epochs = at_least(rounded(again), m->epochs);
+        m->per_file = at_least(rounded(all / (double)m->files / (double)m->epochs), 1);
+    }
+}
+
+static void find_batch(struct rp_model *m)
+{
+    const struct stk_steps *s = &m->a->steps;
+    double rank = (double)(m->files * m->per_file) / (m->same ? 1 : (double)m->ranks);
+    double all = (double)m->samples / (double)m->ranks;
+    m->batch = rank < 2 * BATCH ? at_least(rounded(rank / 4), 1) : BATCH;
+    if (s->marked && s->count)
+        m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
+    else
+        stk_rp_say(m, "training.batch: no step is marked (stoker.step()); %llu samples per step",
+                   (unsigned long long)m->batch);
+    if ((double)m->batch > rank)
+        m->batch = at_least((uint64_t)rank, 1);
+    double steps = ceil(rank / (double)m->batch), due = all / rank;
+    if (due < (double)m->epochs * 0.99) /* the last pass over the files is not complete */
+        m->most_steps = at_least(rounded(due * steps), 1);
+}
+
+static void find_others(struct rp_model *m)
+{
+    for (size_t i = 1; i < m->ngroups; i++) {
+        struct rp_group *g = &m->group[i];
+        const uint64_t *c = g->n.c;
+        find_style(g);
+        if (c[STK_C_OPENS] * RARELY < m->samples && c[STK_C_READS] * RARELY < m->samples)
+            g->style = RP_START;
+    }
+}
+
+/* ---- times ---------------------------------------------------------------------------------- */
+
+static double calls_cpu_s(const struct stk_analysis *a)
+{
+    const uint64_t *c = a->job.n.c;
+    double calls = (double)(c[STK_C_READS] + c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+    return fmin(a->job.io_s, calls * CALL_S + (double)c[STK_C_READ_BYTES] / COPY_BPS);
+}
+
+static double workers_cpu_s(const struct stk_profile *p)
+{
+    double s = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        s += p->proc[i].worker ? p->proc[i].cpu_s : 0;
+    return s;
+}
+
+/* CPU time of the processes that read, after the start. */
+static double readers_cpu_s(const struct rp_model *m)
+{
+    const struct stk_profile *p = m->a->p;
+    double s = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (p->proc[i].read_bytes)
+            s += fmax(0, p->proc[i].cpu_s - m->a->loop.start_s);
+    return s;
+}
+
+static double steps_of(const struct rp_model *m)
+{
+    double rank = (double)(m->files * m->per_file) / (m->same ? 1 : (double)m->ranks);
+    return m->most_steps ? (double)m->most_steps
+                         : ceil(rank / (double)m->batch) * (double)m->epochs;
+}
+
+static void find_times(struct rp_model *m)
+{
+    const struct stk_loop *l = &m->a->loop;
+    bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
+    double busy = known ? l->compute_s : fmax(0, m->a->p->run_s - m->a->job.io_s);
+    double cpu = m->workers ? workers_cpu_s(m->a->p) : readers_cpu_s(m);
+    cpu = fmax(0, cpu - calls_cpu_s(m->a));
+    if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
+        cpu = fmin(cpu, busy * (double)m->ranks);
+    m->think_s = cpu / (double)at_least(m->samples, 1);
+    double rest = m->threads ? busy : busy - cpu / (double)m->ranks;
+    m->compute_s = fmax(0, rest) / fmax(1, steps_of(m));
+    if (strcmp(m->a->p->source, "darshan") == 0)
+        stk_rp_say(m, "reader.think, reader.threads, training.compute: a Darshan log has no CPU "
+                      "times, threads and waits; the time outside I/O is computing");
+    else if (!known)
+        stk_rp_say(m, "training.compute: what the loop waited for is unknown%s%s; the time outside "
+                      "I/O is computing",
+                   l->why ? ", because " : "", l->why ? l->why : "");
+    if (!m->threads && m->think_s > 0)
+        stk_rp_say(m, "reader.think: one thread reads, decodes and computes; its CPU time counts as "
+                      "decoding, the rest as computing");
+    if (m->threads)
+        stk_rp_say(m, "reader.prefetch: %u batches per %s", AHEAD,
+                   m->workers ? "worker, as PyTorch's DataLoader" : "thread");
+}
+
+/* ---- what the profile lacks ----------------------------------------------------------------- */
+
+static void say_lacks(struct rp_model *m)
+{
+    const struct stk_profile *p = m->a->p;
+    if (p->running)
+        stk_rp_say(m, "the run had not ended: the workload has what it did until then");
+    else if (p->exit_status > 0)
+        stk_rp_say(m, "the run failed with status %d: the workload has what it did until then",
+                   p->exit_status);
+    if (m->a->blind)
+        stk_rp_say(m, "%u processes (%s) may have read through io_uring or kernel aio, which no "
+                      "profile sees: that is not replayed",
+                   m->a->blind, m->a->blind_name);
+    if (m->a->coverage_read >= 0 && m->a->coverage_read < 0.9)
+        stk_rp_say(m, "the profile saw %.0f %% of the bytes that the kernel counted",
+                   100 * m->a->coverage_read);
+    if (p->unread_logs)
+        stk_rp_say(m, "%llu logs could not be read: what those processes did is not replayed",
+                   (unsigned long long)p->unread_logs);
+}
+
+int stk_rp_model(struct rp_model *m, struct stk_err *err)
+{
+    find_readers(m);
+    say_lacks(m);
+    int rc = stk_rp_groups(m, err);
+    if (rc < 0)
+        return rc;
+    if (!m->ngroups)
+        return stk_err_set(err, STK_E_UNSUPPORTED, m->a->p->path, -1,
+                           "no read of a file is in this profile: there is nothing to replay%s%s",
+                           m->said->n ? "; " : "", m->said->n ? m->said->line[0] : "");
+    find_style(&m->group[0]);
+    find_samples(m);
+    find_batch(m);
+    find_others(m);
+    find_times(m);
+    if (m->group[0].style == RP_VISITS && m->files > 1)
+        stk_rp_say(m, "access.shuffle: a profile does not say in which order files are opened; a "
+                      "random one");
+    return 0;
+}

@@ -1,0 +1,176 @@
+/*
+ * kinds.c - the table of kinds, and the way from named files to the data of a page: each input is
+ * given to the kind whose command wrote it, or that claims it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "report/html/priv.h"
+
+#define SCHEMA     1 /* of the page's data (web/src/main.js) */
+#define RESULT_MAX (256u << 20)
+#define RESULTS    1 /* STK_RESULT_SCHEMA of cmd/cmd.h */
+
+extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_load, stk_pg_job, stk_pg_pack,
+    stk_pg_verify, stk_pg_bench, stk_pg_stage, stk_pg_doctor, stk_pg_inspect;
+/* The last kind takes what no other does, and says what is wrong with it. */
+const struct stk_pg_kind *const stk_pg_kinds[] = {
+    &stk_pg_study, &stk_pg_bench,  &stk_pg_stage,   &stk_pg_load,   &stk_pg_job,     &stk_pg_pack,
+    &stk_pg_verify, &stk_pg_inspect, &stk_pg_doctor, &stk_pg_profile, NULL};
+
+/* ---- one input ----------------------------------------------------------------------------- */
+
+static int refuse_command(const struct stk_pg_input *in, struct stk_err *err)
+{
+    struct stk_buf known = STK_BUF_INIT;
+    for (size_t i = 0; stk_pg_kinds[i]; i++)
+        if (stk_pg_kinds[i]->command)
+            stk_buf_printf(&known, "%s%s", known.len ? ", " : "", stk_pg_kinds[i]->command);
+    int rc = stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                         "a result of `stoker %.40s`; a page shows profiles, studies, and results "
+                         "of %s",
+                         in->command, stk_buf_cstr(&known));
+    stk_buf_release(&known);
+    return rc;
+}
+
+/* What report, advise and profile write with --json are numbers of a profile, which the page takes
+ * from the profile itself. NULL: of no profile. */
+static const char *profile_of(const struct stk_pg_input *in)
+{
+    if (strcmp(in->command, "report") == 0 || strcmp(in->command, "advise") == 0)
+        return stk_pg_argument(in, 0, "its folder");
+    if (strcmp(in->command, "profile") == 0)
+        return stk_pg_text(in->result, "profile", "its folder");
+    return NULL;
+}
+
+static int refuse_profile(const struct stk_pg_input *in, const char *profile, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                       "numbers of a profile, written by `stoker %.40s --json`; a page is made of "
+                       "the profile itself: name %.300s instead",
+                       in->command, profile);
+}
+
+static int find_kind(const struct stk_pg_input *in, const struct stk_pg_kind **kind,
+                     struct stk_err *err)
+{
+    for (size_t i = 0; stk_pg_kinds[i]; i++) {
+        const struct stk_pg_kind *k = stk_pg_kinds[i];
+        bool wrote = in->command && k->command && strcmp(in->command, k->command) == 0;
+        if (wrote || (!in->command && k->claims && k->claims(in))) {
+            *kind = k;
+            return 0;
+        }
+    }
+    if (in->command && profile_of(in))
+        return refuse_profile(in, profile_of(in), err);
+    if (in->command)
+        return refuse_command(in, err);
+    return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                       "neither a profile, a study nor a result that --json of stoker wrote");
+}
+
+/* Takes the envelope that every --json result has; another JSON file has no command. */
+static int open_envelope(struct stk_pg_input *in, struct stk_err *err)
+{
+    const struct stk_jval *result = stk_json_get(in->root, "result");
+    const char *command = stk_pg_text(in->root, "command", NULL);
+    double schema = stk_pg_get(in->root, "schema");
+    if (!command || !result || result->type != STK_JOBJ)
+        return 0;
+    if (!(schema == RESULTS))
+        return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                           "a result of schema %g; this stoker reads schema %d: run the command "
+                           "again with this version",
+                           schema, RESULTS);
+    in->command = command;
+    in->result = result;
+    return 0;
+}
+
+static bool looks_like_json(const struct stk_buf *b)
+{
+    size_t i = 0;
+    while (i < b->len && strchr(" \t\r\n", b->data[i]))
+        i++;
+    return i < b->len && b->data[i] == '{';
+}
+
+/* A file that begins like JSON but is not is damaged; any other file may be a Darshan log. */
+static int open_file(struct stk_pg_input *in, struct stk_buf *text, struct stk_arena *arena,
+                     struct stk_err *err)
+{
+    struct stk_jval *root;
+    int rc = stk_read_file(in->path, RESULT_MAX, text, err);
+    if (rc || !looks_like_json(text))
+        return rc;
+    rc = stk_json_parse(arena, stk_buf_cstr(text), text->len, &root, err);
+    if (rc && err && !err->path[0])
+        return stk_err_set(err, rc, in->path, err->offset, "not a result: damaged JSON");
+    if (rc)
+        return rc;
+    in->root = root;
+    return root->type == STK_JOBJ ? open_envelope(in, err) : 0;
+}
+
+static int add_input(struct stk_page *page, const char *path, const char *trust,
+                     struct stk_err *err)
+{
+    struct stk_pg_input in = {.path = path, .name = stk_base_name(path), .trust = trust};
+    struct stk_buf text = STK_BUF_INIT;
+    struct stk_arena arena = {0};
+    const struct stk_pg_kind *kind = NULL;
+    struct stat st;
+    int rc = stat(path, &st) == 0 ? 0 : stk_err_sys(err, path, "open");
+    in.folder = !rc && S_ISDIR(st.st_mode);
+    if (!rc && !in.folder)
+        rc = open_file(&in, &text, &arena, err);
+    rc = rc ? rc : find_kind(&in, &kind, err);
+    rc = rc ? rc : kind->add(page, &in, err);
+    stk_arena_release(&arena);
+    stk_buf_release(&text);
+    return rc;
+}
+
+/* ---- the page's data ----------------------------------------------------------------------- */
+
+static void put_head(struct stk_jw *w)
+{
+    char made[32] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+    if (gmtime_r(&now, &tm))
+        strftime(made, sizeof made, "%Y-%m-%d %H:%M UTC", &tm);
+    stk_jw_open(w, '{');
+    stk_jw_put_u64(w, "schema", SCHEMA);
+    stk_jw_put_str(w, "version", STK_VERSION);
+    stk_jw_put_str(w, "made", made);
+    stk_jw_key(w, "results");
+    stk_jw_open(w, '[');
+}
+
+int stk_page_data(const char *const *path, size_t n, const char *trust, struct stk_buf *out,
+                  bool *live, struct stk_err *err)
+{
+    struct stk_page page = {0};
+    int rc = 0;
+    stk_jw_init(&page.w, out, false);
+    put_head(&page.w);
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = add_input(&page, path[i], trust, err);
+    for (size_t i = 0; stk_pg_kinds[i] && !rc; i++)
+        rc = stk_pg_kinds[i]->finish ? stk_pg_kinds[i]->finish(&page, err) : 0;
+    stk_jw_close(&page.w, ']');
+    stk_jw_close(&page.w, '}');
+    if (live)
+        *live = page.live;
+    stk_pg_studies_free(page.studies);
+    stk_pg_profiles_free(page.profiles);
+    stk_pg_benches_free(page.benches);
+    return rc ? rc : stk_buf_check(out, err);
+}

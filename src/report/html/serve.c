@@ -1,0 +1,221 @@
+/*
+ * serve.c - answers GET /TOKEN/ with the page. One connection at a time, each with a deadline: the
+ * only client is the user's browser, and other users of the node can only make it wait.
+ */
+#include "report/html/serve.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+
+#define TOKEN_BYTES 16
+#define REQUEST_MAX 8192
+#define CLIENT_S    5 /* to send its request, and per part of the answer */
+#define TICK_MS     250
+#define AGAIN_S     5 /* until the browser asks again for a page that changes */
+
+struct server {
+    const struct stk_serve *how;
+    int fd;
+    char token[2 * TOKEN_BYTES + 1];
+};
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+static int make_token(char token[2 * TOKEN_BYTES + 1], struct stk_err *err)
+{
+    unsigned char random[TOKEN_BYTES];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return stk_err_sys(err, NULL, "getrandom");
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(token + 2 * i, 3, "%02x", random[i]);
+    return 0;
+}
+
+static int open_socket(struct server *s, uint16_t *port, struct stk_err *err)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(s->how->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int yes = 1;
+    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->fd < 0)
+        return stk_err_sys(err, NULL, "socket");
+    setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(s->fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(s->fd, 16) != 0)
+        return stk_err_sys(err, NULL, "port %u of 127.0.0.1", s->how->port);
+    if (getsockname(s->fd, (struct sockaddr *)&at, &size) != 0)
+        return stk_err_sys(err, NULL, "getsockname");
+    *port = ntohs(at.sin_port);
+    return 0;
+}
+
+/* Waits until fd is ready, the deadline has passed (false), or the server is to stop (false). */
+static bool wait_for(const struct server *s, int fd, short events, double deadline_s)
+{
+    while (stk_now() < deadline_s && !s->how->stop(s->how->user)) {
+        struct pollfd p = {.fd = fd, .events = events};
+        if (poll(&p, 1, TICK_MS) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- a request ----------------------------------------------------------------------------- */
+
+/* Reads up to the empty line after the header. */
+static bool read_request(const struct server *s, int fd, char *text, size_t size)
+{
+    double deadline = stk_now() + CLIENT_S;
+    size_t n = 0;
+    while (n + 1 < size && wait_for(s, fd, POLLIN, deadline)) {
+        ssize_t got = recv(fd, text + n, size - 1 - n, 0);
+        if (got <= 0)
+            return false;
+        n += (size_t)got;
+        text[n] = '\0';
+        if (memchr(text, '\0', n))
+            return false;
+        if (strstr(text, "\r\n\r\n"))
+            return true;
+    }
+    return false;
+}
+
+static void send_all(const struct server *s, int fd, const void *data, size_t n)
+{
+    const char *at = data;
+    while (n > 0 && wait_for(s, fd, POLLOUT, stk_now() + CLIENT_S)) {
+        ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return;
+        at += sent;
+        n -= (size_t)sent;
+    }
+}
+
+/* The policy of the page stands in the page; a frame can only be forbidden here. */
+static void answer(const struct server *s, int fd, const char *status, const char *type,
+                   const char *more, const struct stk_buf *body, bool head)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(
+        &b,
+        "HTTP/1.1 %s\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n"
+        "Connection: close\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+        "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+        "Cross-Origin-Resource-Policy: same-origin\r\n%s\r\n",
+        status, type, body->len, more);
+    if (!b.fail)
+        send_all(s, fd, b.data, b.len);
+    if (!b.fail && !head)
+        send_all(s, fd, body->data, body->len);
+    stk_buf_release(&b);
+}
+
+static void refuse(const struct server *s, int fd, const char *status, const char *why)
+{
+    struct stk_buf body = STK_BUF_INIT;
+    stk_buf_printf(&body, "%s\n", why);
+    answer(s, fd, status, "text/plain", "", &body, false);
+    stk_buf_release(&body);
+}
+
+/* A page of another site whose name leads to 127.0.0.1 must not read this one. */
+static bool host_is_local(const char *request)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = strcasestr(request, "\r\nHost:");
+    if (!host)
+        return false;
+    host += strlen("\r\nHost:");
+    host += strspn(host, " \t");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (strncasecmp(host, names[i], n) == 0 && strchr(":\r \t", host[n]))
+            return true;
+    }
+    return false;
+}
+
+/* Takes the same time however much of the token is right. */
+static bool token_matches(const struct server *s, const char *path)
+{
+    unsigned differs = 0;
+    size_t n = sizeof s->token - 1;
+    if (strcspn(path, " ?\r") != n + 2 || path[0] != '/' || path[n + 1] != '/')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        differs |= (unsigned char)path[i + 1] ^ (unsigned char)s->token[i];
+    return !differs;
+}
+
+static void send_page(const struct server *s, int fd, bool head)
+{
+    struct stk_buf page = STK_BUF_INIT;
+    struct stk_err err = {0};
+    char again[40] = "", text[2200];
+    bool live = false;
+    if (s->how->make(s->how->user, &page, &live, &err) != 0) {
+        refuse(s, fd, "500 Internal Server Error", stk_err_text(&err, text, sizeof text));
+    } else {
+        if (live)
+            snprintf(again, sizeof again, "Refresh: %d\r\n", AGAIN_S);
+        answer(s, fd, "200 OK", "text/html", again, &page, head);
+    }
+    stk_buf_release(&page);
+}
+
+/* True if the request was valid: somebody is looking. */
+static bool serve_one(const struct server *s, int fd)
+{
+    char request[REQUEST_MAX];
+    if (!read_request(s, fd, request, sizeof request))
+        return false;
+    bool head = strncmp(request, "HEAD ", 5) == 0, get = strncmp(request, "GET ", 4) == 0;
+    if (!head && !get)
+        refuse(s, fd, "405 Method Not Allowed\r\nAllow: GET, HEAD", "the page can only be read");
+    else if (!host_is_local(request) || !token_matches(s, request + (head ? 5 : 4)))
+        refuse(s, fd, "404 Not Found", "not found: use the address that stoker printed");
+    else
+        send_page(s, fd, head);
+    return (head || get) && host_is_local(request) && token_matches(s, request + (head ? 5 : 4));
+}
+
+static void serve_all(const struct server *s)
+{
+    double last = stk_now();
+    while (wait_for(s, s->fd, POLLIN, last + s->how->idle_s)) {
+        int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            continue;
+        if (serve_one(s, fd))
+            last = stk_now();
+        close(fd);
+    }
+}
+
+int stk_serve(const struct stk_serve *how, struct stk_err *err)
+{
+    struct server s = {.how = how, .fd = -1};
+    char url[96];
+    uint16_t port = 0;
+    int rc = make_token(s.token, err);
+    rc = rc ? rc : open_socket(&s, &port, err);
+    if (!rc) {
+        snprintf(url, sizeof url, "http://127.0.0.1:%u/%s/", port, s.token);
+        how->ready(how->user, url, port);
+        serve_all(&s);
+    }
+    if (s.fd >= 0)
+        close(s.fd);
+    return rc;
+}

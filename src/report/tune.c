@@ -1,0 +1,286 @@
+/*
+ * tune.c - the screen of `stoker tune`: the verdict in one sentence, the ranked table of what was
+ * tried, what each costs, what was not tried and why, and how to apply the best.
+ */
+#include "report/tune.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/grid.h"
+#include "report/report.h"
+
+static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
+static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
+{
+    char text[1400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    stk_report_wrapped(text, 0, columns, out);
+}
+
+static bool is_measured(const struct stk_tune_candidate *c)
+{
+    return !isnan(c->gain.times) && c->nchanges;
+}
+
+static size_t count(const struct stk_tune *t, bool measured)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < t->n; i++)
+        n += is_measured(&t->candidate[i]) == measured;
+    return n;
+}
+
+/* ---- the head ------------------------------------------------------------------------------- */
+
+static void write_head(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    char files[32], bytes[32], took[32];
+    const char *fs = t->file_system;
+    sentence(out, columns,
+             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu steps per run%s; %s",
+             t->name, fs ? ", " : "", fs ? stk_format_count(t->files, files, sizeof files) : "",
+             fs ? " files, " : "", fs ? stk_format_size(t->bytes, bytes, sizeof bytes) : "",
+             fs ? " on " : "", fs ? fs : "", count(t, true), count(t, true) == 1 ? "" : "s",
+             (unsigned long long)t->steps,
+             t->stopped        ? "; stopped before the end"
+             : t->budget_spent ? "; the budget was spent"
+                               : "",
+             stk_format_duration(t->seconds, took, sizeof took));
+    stk_buf_putc(out, '\n');
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* "2.31x (2.20-2.43)"; "-": not measured. */
+static const char *times_text(const struct stk_tune_candidate *c, char *buf, size_t size)
+{
+    if (!c->nchanges)
+        return "1x";
+    int digits = c->gain.times < 10 ? 2 : c->gain.times < 100 ? 1 : 0;
+    if (stk_interval_known(c->gain.ci))
+        snprintf(buf, size, "%.*fx (%.*f-%.*f)", digits, c->gain.times, digits, c->gain.ci.lo,
+                 digits, c->gain.ci.hi);
+    else
+        snprintf(buf, size, "%.*fx", digits, c->gain.times);
+    return buf;
+}
+
+static const char *duration_text(double s, char *buf, size_t size)
+{
+    return isnan(s) ? "-" : s <= 0 ? "" : stk_format_duration(s, buf, size);
+}
+
+static const char *predicted_text(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                                  char *buf, size_t size)
+{
+    if (!c->nchanges || isnan(c->predicted_s) || !(t->candidate[0].predicted_s > 0))
+        return "";
+    snprintf(buf, size, "%.2fx", t->candidate[0].predicted_s / c->predicted_s);
+    return buf;
+}
+
+static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_candidate *c)
+{
+    static const char *const words[] = {
+        [STK_TUNE_GAIN] = "faster",           [STK_TUNE_NOTHING] = "no gain",
+        [STK_TUNE_UNCLEAR] = "unclear",  [STK_TUNE_DROPPED] = "not tried",
+        [STK_TUNE_SKIPPED] = "not tried",     [STK_TUNE_FAILED] = "failed",
+    };
+    return !c->nchanges                          ? ""
+           : t->best && c == &t->candidate[t->best] ? "best"
+                                                    : words[c->verdict];
+}
+
+static void table_row(const struct stk_tune *t, const struct stk_tune_candidate *c, size_t number,
+                      struct stk_grid *g)
+{
+    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "";
+    if (!isnan(c->utilisation))
+        stk_percent_text(c->utilisation, use, sizeof use);
+    if (c->nchanges)
+        snprintf(n, sizeof n, "%zu", number);
+    stk_grid_row(g, n, c->label, duration_text(c->epoch_s, epoch, sizeof epoch), use,
+                 times_text(c, times, sizeof times),
+                 predicted_text(t, c, predicted, sizeof predicted), verdict_text(t, c));
+}
+
+static void write_table(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    struct stk_grid g;
+    stk_grid_init(&g, "rerrrrl");
+    stk_grid_row(&g, "", "change", "epoch", "busy", "speed (95 %)", "expected", "");
+    for (size_t i = 0; i < t->n; i++)
+        if (!i || is_measured(&t->candidate[i]))
+            table_row(t, &t->candidate[i], i, &g);
+    stk_grid_fit(&g, 0, columns);
+    stk_grid_render(&g, 0, out);
+    stk_grid_release(&g);
+    stk_buf_putc(out, '\n');
+}
+
+/* ---- costs ---------------------------------------------------------------------------------- */
+
+static const char *size_text(uint64_t bytes, char *buf, size_t size)
+{
+    return bytes ? stk_format_size(bytes, buf, size) : "";
+}
+
+static const char *pays_text(const struct stk_tune_candidate *c, char *buf, size_t size)
+{
+    if (isnan(c->pays_after))
+        return "";
+    if (isinf(c->pays_after))
+        return "never";
+    snprintf(buf, size, c->pays_after > 0 ? "%.0f epoch%s" : "at once", c->pays_after,
+             c->pays_after > 1 ? "s" : "");
+    return buf;
+}
+
+static bool costs(const struct stk_tune_candidate *c)
+{
+    return c->verdict == STK_TUNE_GAIN &&
+           (c->disk_bytes || c->memory_bytes || c->once_s > 0 || !isnan(c->mixing));
+}
+
+static void write_costs(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    struct stk_grid g;
+    bool any = false;
+    stk_grid_init(&g, "rerrrrr");
+    stk_grid_row(&g, "", "what it costs", "disk", "memory", "once", "pays after", "mixing");
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "";
+        if (!costs(c))
+            continue;
+        any = true;
+        snprintf(n, sizeof n, "%zu", i);
+        if (!isnan(c->mixing))
+            stk_percent_text(c->mixing, mix, sizeof mix);
+        stk_grid_row(&g, n, c->label, size_text(c->disk_bytes, disk, sizeof disk),
+                     size_text(c->memory_bytes, memory, sizeof memory),
+                     duration_text(c->once_s, once, sizeof once), pays_text(c, pays, sizeof pays),
+                     mix);
+    }
+    stk_grid_fit(&g, 0, columns);
+    if (any) {
+        stk_grid_render(&g, 0, out);
+        stk_buf_putc(out, '\n');
+    }
+    stk_grid_release(&g);
+}
+
+/* ---- sentences ------------------------------------------------------------------------------ */
+
+/* All that were not measured for one reason, in one sentence. */
+static void write_reason(const struct stk_tune *t, size_t first, unsigned columns,
+                         struct stk_buf *out)
+{
+    struct stk_buf names = STK_BUF_INIT;
+    const struct stk_tune_candidate *one = &t->candidate[first];
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        if (is_measured(c) || strcmp(c->why, one->why) != 0)
+            continue;
+        if (i < first) {
+            stk_buf_release(&names);
+            return;
+        }
+        stk_buf_printf(&names, "%s%s", names.len ? ", " : "", c->label);
+    }
+    sentence(out, columns, "%s: %s, %s.", stk_buf_cstr(&names), verdict_text(t, one), one->why);
+    stk_buf_release(&names);
+}
+
+static void write_untried(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    for (size_t i = 1; i < t->n; i++)
+        if (!is_measured(&t->candidate[i]) && t->candidate[i].why[0])
+            write_reason(t, i, columns, out);
+    for (size_t i = 0; i < t->nnotes; i++)
+        sentence(out, columns, "%s.", t->note[i]);
+}
+
+static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    const struct stk_tune_candidate *base = &t->candidate[0];
+    char use[32];
+    size_t unclear = 0;
+    for (size_t i = 1; i < t->n; i++)
+        unclear += t->candidate[i].verdict == STK_TUNE_UNCLEAR;
+    if (unclear || t->stopped)
+        sentence(out, columns,
+                 "No clear gain so far: %zu of the changes may help or not, within the noise of "
+                 "the runs. A larger --budget, or a quieter machine, tells.",
+                 unclear);
+    else if (!isnan(base->utilisation) && base->utilisation > 0.95)
+        sentence(out, columns, "Nothing to gain: the accelerators are busy for %s of the time.",
+                 stk_percent_text(base->utilisation, use, sizeof use));
+    else
+        sentence(out, columns,
+                 "Nothing to gain: no change that was tried makes an epoch faster by more than "
+                 "%.0f %%.",
+                 100 * t->least);
+}
+
+static void write_best(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
+    struct stk_buf lines = STK_BUF_INIT;
+    char before[32], after[32];
+    sentence(out, columns, "Best: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
+             c->label, stk_format_duration(c->epoch_s, after, sizeof after),
+             stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
+             c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (stk_tune_advice(&c->change[i]))
+            sentence(out, columns, "Note: %s.", stk_tune_advice(&c->change[i]));
+    stk_tune_lines(t, c, &lines);
+    stk_buf_putc(out, '\n');
+    stk_buf_put(out, lines.data, lines.len);
+    out->fail = out->fail || lines.fail;
+    stk_buf_release(&lines);
+}
+
+void stk_tune_lines(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                    struct stk_buf *out)
+{
+    struct stk_action act[STK_TUNE_CHANGES * STK_TUNE_ACTIONS];
+    const struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = true};
+    stk_actions_render(act, stk_tune_actions(t, c, act), &scene, out);
+}
+
+void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, struct stk_buf *out)
+{
+    (void)utf8;
+    write_head(t, columns, out);
+    write_table(t, columns, out);
+    write_costs(t, columns, out);
+    write_untried(t, columns, out);
+    if (t->nnotes || count(t, false))
+        stk_buf_putc(out, '\n');
+    if (t->best)
+        write_best(t, columns, out);
+    else
+        write_nothing(t, columns, out);
+}
+
+void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struct stk_buf *out)
+{
+    char before[32], after[32], range[64] = "";
+    bool clear = stk_interval_known(c->gain.ci) && (c->gain.ci.lo > 1 || c->gain.ci.hi < 1);
+    if (stk_interval_known(c->gain.ci))
+        snprintf(range, sizeof range, " (95 %%: %.2f to %.2f)", c->gain.ci.lo, c->gain.ci.hi);
+    sentence(out, columns,
+             "The command takes %s instead of %s: %.2f times as fast%s, from %zu pairs of runs%s.",
+             stk_format_duration(c->after_s, after, sizeof after),
+             stk_format_duration(c->before_s, before, sizeof before), c->gain.times, range,
+             c->gain.pairs, clear ? "" : "; the difference is within the noise");
+}

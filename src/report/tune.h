@@ -1,0 +1,18 @@
+/* tune.h - what `stoker tune` found: the ranked table, the commands, the same as JSON. */
+#ifndef STK_REPORT_TUNE_H
+#define STK_REPORT_TUNE_H
+
+#include "tune/tune.h"
+
+void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, struct stk_buf *out);
+/* Members of the open object. */
+void stk_tune_json(const struct stk_tune *t, struct stk_jw *w);
+/* The lines that carry out a candidate, for people to paste. */
+void stk_tune_lines(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                    struct stk_buf *out);
+/* Lines of a batch file for the best candidate, each with its reason. */
+void stk_tune_ask(const struct stk_tune *t, struct stk_buf *out);
+void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struct stk_buf *out);
+void stk_tune_check_json(const struct stk_tune_check *c, struct stk_jw *w);
+
+#endif

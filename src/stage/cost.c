@@ -1,0 +1,251 @@
+/*
+ * cost.c - the arithmetic of staging. D bytes, N nodes, r copies; B of the source for all nodes, b
+ * for one, W and R of a target, F of the fabric:
+ *
+ *     each node alone   max(N D / B, D / b, D / W)
+ *     read once         max(D / B, D / (N b), D / F, D / W)
+ *     sharded           max(D / B, D / (N b), (r - 1) D / (N F), r D / (N W))
+ *
+ * plus a time per file. An epoch reads each sample once, all nodes together.
+ */
+#include "stage/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/units.h"
+
+const char *stk_cost_way_name(enum stk_cost_way way)
+{
+    static const char *const names[] = {"each node alone", "read once, then spread", "sharded"};
+    return names[way];
+}
+
+const char *stk_cost_verdict_name(enum stk_cost_verdict v)
+{
+    static const char *const names[] = {"pays", "unknown", "local", "cached",
+                                        "few",  "slower",  "idle"};
+    return names[v];
+}
+
+/* ---- seconds ------------------------------------------------------------------------------ */
+
+/* Of a transfer; NAN if the rate is unknown. */
+static double seconds(double bytes, double Bps)
+{
+    return bytes <= 0 ? 0 : Bps > 0 ? bytes / Bps : NAN;
+}
+
+struct parts {
+    double source_least, source_most, fabric, target;
+};
+
+static struct stk_cost_time slowest(const struct parts *p)
+{
+    struct stk_cost_time t = {NAN, NAN, NULL};
+    if (isnan(p->source_least) || isnan(p->fabric) || isnan(p->target))
+        return t;
+    double rest = fmax(p->fabric, p->target);
+    t.least_s = fmax(p->source_least, rest);
+    t.most_s = fmax(p->source_most, rest);
+    t.wall = p->source_most >= rest ? "source" : p->fabric > p->target ? "fabric" : "target";
+    return t;
+}
+
+/* all_bytes leave the source in all, node_bytes of them to the busiest node. If the rate for all
+ * nodes is unknown, nodes may have to share the rate of one. */
+static void source_time(const struct stk_cost_case *c, double all_bytes, double node_bytes,
+                        double node_files, struct parts *p)
+{
+    const struct stk_cost_rates *r = &c->rate;
+    double files_s = node_files * r->source_file_s;
+    double node = seconds(node_bytes, r->source_Bps) + files_s;
+    double all = seconds(all_bytes, r->source_all_Bps) + files_s;
+    p->source_least = r->source_all_Bps > 0 ? fmax(node, all) : node;
+    p->source_most =
+        r->source_all_Bps > 0 ? fmax(node, all) : seconds(all_bytes, r->source_Bps) + files_s;
+}
+
+static unsigned nodes_of(const struct stk_cost_case *c)
+{
+    return c->nodes ? c->nodes : 1;
+}
+
+/* Copies of each file in the sharded way: never more than nodes. */
+static double copies_of(const struct stk_cost_case *c)
+{
+    unsigned r = c->copies ? c->copies : 1, n = nodes_of(c);
+    return r < n ? r : n;
+}
+
+static void compute_ways(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    const struct stk_cost_rates *r = &c->rate;
+    double D = (double)c->bytes, files = (double)c->files, n = nodes_of(c), k = copies_of(c);
+    struct parts p = {0};
+    p.target = seconds(D, r->write_Bps) + files * r->write_file_s;
+    source_time(c, n * D, D, files, &p);
+    out->way[STK_COST_NAIVE] = slowest(&p);
+    out->way[STK_COST_ONCE] = out->way[STK_COST_SHARD] = (struct stk_cost_time){NAN, NAN, NULL};
+    if (nodes_of(c) == 1)
+        return;
+    source_time(c, D, D / n, files / n, &p);
+    p.fabric = seconds(D * (n - 1) / n, r->fabric_Bps);
+    out->way[STK_COST_ONCE] = slowest(&p);
+    p.fabric = seconds((k - 1) * D / n, r->fabric_Bps);
+    p.target *= k / n;
+    out->way[STK_COST_SHARD] = slowest(&p);
+}
+
+static void choose_way(struct stk_cost *out)
+{
+    out->best = STK_COST_NAIVE;
+    for (int i = 1; i < STK_COST_WAYS; i++) {
+        double best = out->way[out->best].most_s, s = out->way[i].most_s;
+        if (!isnan(s) && (isnan(best) || s < best))
+            out->best = (enum stk_cost_way)i;
+    }
+}
+
+/* ---- epochs ------------------------------------------------------------------------------- */
+
+/*
+ * The share of a later epoch's reads that a cache of x of the data answers, if it drops the page
+ * that was not used for longest and each epoch has a new random order. Between the reads of a
+ * sample at u before the end of one epoch and at v of the next (both uniform in 0..1), 1 -
+ * (1-u)(1-v) of the data is read; the sample is still there if that is less than x.
+ */
+static double lru_share(double x)
+{
+    return x >= 1 ? 1 : x <= 0 ? 0 : x + (1 - x) * log(1 - x);
+}
+
+/* Reading at `Bps` per node takes at least as long as the training needs for the data. */
+static double epoch_s(const struct stk_cost_case *c, double share, double Bps, double all_Bps,
+                      double file_s)
+{
+    double n = nodes_of(c), bytes = (double)c->bytes * share, files = (double)c->files * share;
+    double s = seconds(bytes / n, Bps) + files / n * file_s;
+    if (all_Bps > 0)
+        s = fmax(s, seconds(bytes, all_Bps));
+    return c->need_Bps > 0 ? fmax(s, (double)c->bytes / c->need_Bps) : s;
+}
+
+static void compute_epochs(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    const struct stk_cost_rates *r = &c->rate;
+    double data = (double)c->bytes;
+    out->cached_share = c->cache_bytes && c->bytes ? lru_share((double)c->cache_bytes / data) : NAN;
+    double read = isnan(out->cached_share) ? 1 : 1 - out->cached_share;
+    out->first_epoch_s = epoch_s(c, 1, r->source_Bps, r->source_all_Bps, r->source_file_s);
+    out->source_epoch_s = epoch_s(c, read, r->source_Bps, r->source_all_Bps, r->source_file_s);
+    out->target_epoch_s = epoch_s(c, read, r->read_Bps, 0, r->read_file_s);
+    out->saved_s = out->source_epoch_s - out->target_epoch_s;
+}
+
+/* Without staging: first + (E - 1) source. With: the copy, then E target; in the background the
+ * first epoch reads the source, beside the copy. The smallest E for which staging is ahead. */
+static void compute_pay(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    double copy = out->way[out->best].most_s, first = out->first_epoch_s;
+    double lead = c->background ? fmax(copy, first) - first : copy + out->target_epoch_s - first;
+    out->pays_after = NAN;
+    if (isnan(lead) || isnan(out->saved_s))
+        return;
+    if (lead < 0)
+        out->pays_after = 1;
+    else if (out->saved_s <= 0)
+        out->pays_after = INFINITY;
+    else
+        out->pays_after = floor(lead / out->saved_s) + 2;
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+#define SLIGHT 0.05 /* a share of an epoch that is not worth a copy, nor known that well */
+
+static const char *missing_rate(const struct stk_cost_case *c)
+{
+    const struct stk_cost_rates *r = &c->rate;
+    return !(r->source_Bps > 0)  ? "the source is read"
+           : !(r->write_Bps > 0) ? "the target is written"
+           : !(r->read_Bps > 0)  ? "the target is read"
+                                 : "something";
+}
+
+static void judge_slow(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    char a[32], b[32];
+    (void)stk_format_duration(out->source_epoch_s, a, sizeof a);
+    (void)stk_format_duration(out->target_epoch_s, b, sizeof b);
+    double free_s = c->need_Bps > 0 ? (double)c->bytes / c->need_Bps : 0;
+    if (free_s > 0 && out->source_epoch_s <= free_s * (1 + SLIGHT)) {
+        out->verdict = STK_COST_IDLE;
+        snprintf(out->reason, sizeof out->reason,
+                 "it will not pay: the source delivers what the training consumes (%s per epoch)",
+                 a);
+        return;
+    }
+    out->verdict = STK_COST_SLOWER;
+    snprintf(out->reason, sizeof out->reason,
+             "it will not pay: an epoch takes %s from the source and %s from the copy", a, b);
+}
+
+static void judge_few(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    char n[32], m[32];
+    out->verdict = STK_COST_FEW;
+    snprintf(out->reason, sizeof out->reason, "it will not pay: %s epoch%s, and it takes %s",
+             stk_format_count(c->epochs, n, sizeof n), c->epochs == 1 ? "" : "s",
+             stk_format_count((uint64_t)fmin(out->pays_after, 1e18), m, sizeof m));
+}
+
+static void judge_good(struct stk_cost *out)
+{
+    char n[32], s[32];
+    out->verdict = STK_COST_PAYS;
+    (void)stk_format_count((uint64_t)out->pays_after, n, sizeof n);
+    (void)stk_format_duration(fmax(out->saved_s, 0), s, sizeof s);
+    if (out->pays_after <= 1)
+        snprintf(out->reason, sizeof out->reason,
+                 "it pays within the first epoch, and saves %s per further epoch", s);
+    else
+        snprintf(out->reason, sizeof out->reason, "it pays after %s epochs, and saves %s per epoch",
+                 n, s);
+}
+
+static void judge(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    char a[32], b[32];
+    if (c->source_local) {
+        out->verdict = STK_COST_LOCAL;
+        snprintf(out->reason, sizeof out->reason,
+                 "it will not pay: the source is on this node already");
+    } else if (out->cached_share >= 1 && !(out->pays_after <= 1)) {
+        out->verdict = STK_COST_CACHED;
+        snprintf(out->reason, sizeof out->reason,
+                 "it will not pay: the page cache (%s) holds the data (%s) after the first epoch",
+                 stk_format_size(c->cache_bytes, a, sizeof a),
+                 stk_format_size(c->bytes, b, sizeof b));
+    } else if (isnan(out->pays_after)) {
+        out->verdict = STK_COST_UNKNOWN;
+        snprintf(out->reason, sizeof out->reason,
+                 "not known whether it pays: how fast %s is not known", missing_rate(c));
+    } else if (out->saved_s <= out->source_epoch_s * SLIGHT && out->pays_after > 1) {
+        judge_slow(c, out);
+    } else if (c->epochs && (double)c->epochs < out->pays_after) {
+        judge_few(c, out);
+    } else {
+        judge_good(out);
+    }
+}
+
+void stk_cost_compute(const struct stk_cost_case *c, struct stk_cost *out)
+{
+    *out = (struct stk_cost){0};
+    compute_ways(c, out);
+    choose_way(out);
+    compute_epochs(c, out);
+    compute_pay(c, out);
+    judge(c, out);
+}

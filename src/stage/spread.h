@@ -1,0 +1,77 @@
+/*
+ * spread.h - brings a source to many nodes at once: each byte leaves the shared file system once.
+ *
+ * One rank per node, its *leader*, does the work. The leaders form a ring. Each reads its own part
+ * of the source and sends it to the next leader in *crates* (parcels that travel together); a
+ * leader passes a crate on while its threads write the parcels to the tier of its node. Reading,
+ * sending and writing overlap in bounded memory. A node whose disk is full or broken goes on
+ * reading and passing on.
+ */
+#ifndef STK_STAGE_SPREAD_H
+#define STK_STAGE_SPREAD_H
+
+#include "sched/comm.h"
+#include "stage/stage.h"
+
+enum stk_spread_mode {
+    STK_SPREAD_AUTO,      /* by size and room */
+    STK_SPREAD_REPLICATE, /* all of it on every node */
+    STK_SPREAD_SHARD,     /* on each node what the epochs of its ranks ask for */
+};
+extern const char *const stk_spread_names[]; /* by mode, NULL at the end */
+
+struct stk_spread_options {
+    int mode;                         /* enum stk_spread_mode */
+    uint32_t copies;                  /* SHARD: nodes that hold each parcel, at least; 0: 1 */
+    struct stk_loader_options loader; /* SHARD: the plan. world: 0: the ranks of the communicator;
+                                       * epochs 0: 1 */
+    struct stk_source_options source;
+    struct stk_copy_options copy; /* its progress and user are set by the function; max_rate is
+                                   * that of all nodes together */
+    double disk_s;                /* a disk that completes no write for so long is given up */
+    const char *status;           /* a folder for a file per node; NULL: none (spread_status.c) */
+    /* Opens the tier of this node; called by its leader. Also gives the bytes that fit in it. An
+     * error: the node takes part without a copy. The function closes the tier. */
+    int (*place)(void *user, const struct stk_source *src, struct stk_tier **tier, uint64_t *room,
+                 struct stk_err *err);
+    /* Called often by the leader's own thread; non-zero: stop, on all nodes. May be NULL. bytes:
+     * in the copy of this node. */
+    int (*progress)(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total);
+    void *user;
+};
+
+/* A node as the table shows it. */
+struct stk_spread_node {
+    char name[64];
+    char path[1024]; /* the usable path: of the copy; SHARD: of the source; "": there is none */
+    uint32_t rank;   /* of its leader */
+    int32_t code;    /* 0, or the code of `what` */
+    uint64_t wanted; /* bytes of the source that this node shall have... */
+    uint64_t there;  /* ...and has now */
+    uint64_t read;   /* bytes from the source, by this node */
+    uint64_t sent, received, written;
+    double read_s, seconds; /* reading; in all */
+    char what[256];         /* why it has no complete copy; "" if it has one */
+    char phase[16];         /* "done", "failed", "lost", or what it was doing when it was lost */
+};
+
+struct stk_spread_result {
+    int mode;      /* that was used */
+    char why[256]; /* AUTO: the reason */
+    uint64_t files, bytes;
+    struct stk_spread_node *node; /* by node */
+    uint32_t nodes, good;         /* good: with all that they shall have */
+    int64_t slowest;              /* node, or -1 */
+    bool stuck; /* a thread still waits for the disk of this node: what it uses must stay */
+    bool from_status;             /* a rank was lost: the table comes from the status files */
+};
+void stk_spread_result_release(struct stk_spread_result *r);
+
+/* All ranks of c call it with the same options. Rank 0 lists the source at `path`. Returns 0 if the
+ * nodes worked together to the end, whatever became of each (result); an error if the source cannot
+ * be listed, the user stopped it, or a rank was lost. *r is filled on every rank as far as it is
+ * known; caller releases it in any case. */
+int stk_spread(struct stk_comm *c, const char *path, const struct stk_spread_options *o,
+               struct stk_spread_result *r, struct stk_err *err);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * sweep.h - removes the default tiers of jobs that are over: a job that was killed cannot do so
+ * itself, and a node's disk belongs to the next one.
+ */
+#ifndef STK_STAGE_SWEEP_H
+#define STK_STAGE_SWEEP_H
+
+#include <stdint.h>
+
+/* Looks into the folders of host/scratch.h for default tiers of this user. Removes one if its job
+ * is known to be over (sched/over.h) and no process uses it; a tier that the user named is never
+ * touched. told (may be NULL): called with the path of each that is gone. Returns their number. */
+uint64_t stk_stage_sweep(void (*told)(void *user, const char *path), void *user);
+
+#endif

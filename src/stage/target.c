@@ -1,0 +1,375 @@
+/* target.c - judges folders for copies, and chooses one. */
+#include "stage/target.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/errand.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "host/memory.h"
+
+#define LIMIT_S     5.0
+#define PROBE_BYTES ((size_t)1 << 20)
+#define FILE_BYTES                                                                                 \
+    4096u              /* of disk for each file beyond its bytes: the rest of a block, records     \
+                        */
+#define MEMORY_SHARE 2 /* a copy takes at most one half of the memory that is left */
+
+const char *stk_target_verdict_name(enum stk_target_verdict v)
+{
+    static const char *const names[] = {"fits",   "unset",   "absent",  "same",
+                                        "shared", "unknown", "foreign", "refused",
+                                        "small",  "memory",  "stalled"};
+    return names[v];
+}
+
+/* ---- by the facts alone ------------------------------------------------------------------- */
+
+static bool say(struct stk_target *t, enum stk_target_verdict v, const char *fmt, ...)
+    STK_PRINTF(3, 4);
+static bool say(struct stk_target *t, enum stk_target_verdict v, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(t->reason, sizeof t->reason, fmt, ap);
+    va_end(ap);
+    t->verdict = v;
+    return true;
+}
+
+static void warn(struct stk_target *t, const char *fmt, ...) STK_PRINTF(2, 3);
+static void warn(struct stk_target *t, const char *fmt, ...)
+{
+    size_t n = strlen(t->warning);
+    va_list ap;
+    n += (size_t)snprintf(t->warning + n, sizeof t->warning - n, "%s", n ? "; " : "");
+    va_start(ap, fmt);
+    vsnprintf(t->warning + n, sizeof t->warning - n, fmt, ap);
+    va_end(ap);
+}
+
+/* "90 days", "36 hours" */
+static const char *age_text(double days, char *buf, size_t size)
+{
+    if (days >= 2)
+        snprintf(buf, size, "%.0f days", days);
+    else
+        snprintf(buf, size, "%.0f hours", days * 24);
+    return buf;
+}
+
+static bool cannot_be_seen(struct stk_target *t, double limit_s)
+{
+    int e = t->facts.error;
+    if (e == ETIMEDOUT)
+        return say(t, STK_TARGET_STALLED, "did not answer within %.0f s", limit_s);
+    if (e == ENOENT || e == ENOTDIR)
+        return say(t, STK_TARGET_ABSENT, "does not exist");
+    if (e)
+        return say(t, STK_TARGET_REFUSED, "cannot be used: %s", strerror(e));
+    return !t->facts.folder && say(t, STK_TARGET_REFUSED, "is not a folder");
+}
+
+static const char *kind(const struct stk_target *t)
+{
+    return t->facts.fs[0] ? t->facts.fs : "an unknown file system";
+}
+
+static bool is_elsewhere(struct stk_target *t)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    char age[32], purged[64] = "";
+    if (f->purge.days > 0)
+        snprintf(purged, sizeof purged, ", purged after %s",
+                 age_text(f->purge.days, age, sizeof age));
+    if (f->reach == STK_REACH_SHARED && !t->named)
+        return say(t, STK_TARGET_SHARED, "%s: shared%s; not local to this node", kind(t), purged);
+    if (f->reach == STK_REACH_UNKNOWN && !t->named)
+        return say(t, STK_TARGET_UNKNOWN, "%s%s: not known to be local to this node", kind(t),
+                   purged);
+    return false;
+}
+
+/* In a sticky folder of root, only the owner renames what is in it. */
+static bool is_foreign(struct stk_target *t, uid_t me)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    char name[64];
+    bool others_write = f->mode & (S_IWGRP | S_IWOTH), sticky = f->mode & S_ISVTX;
+    if (f->foreign_link)
+        return say(t, STK_TARGET_FOREIGN, "is a link that another user made");
+    if (f->owner != me && f->owner != 0)
+        return say(t, STK_TARGET_FOREIGN, "belongs to %s", stk_user_name(f->owner, name));
+    if (others_write && !sticky && (f->mode & S_IWOTH || f->owner != me))
+        return say(t, STK_TARGET_FOREIGN, "others can rename what is in it (mode %04o, not sticky)",
+                   (unsigned)f->mode & 07777);
+    return false;
+}
+
+static bool is_refused(struct stk_target *t)
+{
+    if (t->facts.read_only)
+        return say(t, STK_TARGET_REFUSED, "%s, mounted read-only", kind(t));
+    return !t->facts.writable && say(t, STK_TARGET_REFUSED, "%s, not writable for you", kind(t));
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void compute_room(struct stk_target *t)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    t->room_bytes = least(f->free_bytes, f->quota_bytes);
+    if (f->reach == STK_REACH_MEMORY && t->job_bytes != UINT64_MAX)
+        t->room_bytes = least(t->room_bytes, t->job_bytes / MEMORY_SHARE);
+}
+
+static uint64_t need_of(const struct stk_target_wish *w)
+{
+    uint64_t more;
+    return __builtin_mul_overflow(w->files, FILE_BYTES, &more) ||
+                   __builtin_add_overflow(w->bytes, more, &more)
+               ? UINT64_MAX - 1
+               : more;
+}
+
+static bool is_small(struct stk_target *t, const struct stk_target_wish *w)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    uint64_t need = need_of(w);
+    char has[32], wants[32];
+    (void)stk_format_size(need, wants, sizeof wants);
+    if (f->free_bytes < need || !f->free_bytes)
+        return say(t, STK_TARGET_SMALL, "%s, %s free, %s needed", kind(t),
+                   stk_format_size(f->free_bytes, has, sizeof has), wants);
+    if (f->quota_bytes < need)
+        return say(t, STK_TARGET_SMALL, "%s, your quota leaves %s, %s needed", kind(t),
+                   stk_format_size(f->quota_bytes, has, sizeof has), wants);
+    uint64_t files = least(f->free_files, f->quota_files);
+    if (files <= w->files) /* and one for a folder, at least */
+        return say(t, STK_TARGET_SMALL, "%s, %s files can be made there, %s needed", kind(t),
+                   stk_format_count(files, has, sizeof has),
+                   stk_format_count(w->files + 1, wants, sizeof wants));
+    if (t->room_bytes < need)
+        return say(t, STK_TARGET_MEMORY,
+                   "%s is memory and counts against the job: %s left, half of it for a copy, %s "
+                   "needed",
+                   kind(t), stk_format_size(t->job_bytes, has, sizeof has), wants);
+    return false;
+}
+
+/* Site scripts that purge are not visible; the name is a hint. */
+static bool sounds_purged(const struct stk_target *t)
+{
+    return t->facts.reach == STK_REACH_SHARED &&
+           (strcmp(t->name, "$SCRATCH") == 0 || strcasestr(t->path, "scratch"));
+}
+
+static void add_warnings(struct stk_target *t)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    char age[32];
+    if (f->reach == STK_REACH_SHARED)
+        warn(t, "%s is shared: this copy is not local to the node", kind(t));
+    else if (f->reach == STK_REACH_UNKNOWN)
+        warn(t, "%s: not known to be local to the node", kind(t));
+    if (f->purge.days > 0)
+        warn(t, "files there are removed when they are older than %s (%s)",
+             age_text(f->purge.days, age, sizeof age), f->purge.from);
+    else if (sounds_purged(t))
+        warn(t, "many sites purge such file systems by age; STOKER_PURGE_DAYS=N states the rule");
+}
+
+static void accept(struct stk_target *t)
+{
+    const struct stk_fs_facts *f = &t->facts;
+    char has[32];
+    bool memory = f->reach == STK_REACH_MEMORY;
+    (void)stk_format_size(t->room_bytes, has, sizeof has);
+    if (t->room_bytes == UINT64_MAX)
+        snprintf(has, sizeof has, "room not known");
+    say(t, STK_TARGET_FITS, "%s%s, %s%s", kind(t),
+        memory                        ? " in memory"
+        : f->reach == STK_REACH_LOCAL ? " on this node"
+                                      : "",
+        has,
+        t->room_bytes == UINT64_MAX ? ""
+        : memory                    ? " for a copy"
+                                    : " free");
+    add_warnings(t);
+}
+
+void stk_target_decide(struct stk_target *t, const struct stk_target_wish *wish, uid_t me)
+{
+    t->reason[0] = t->warning[0] = '\0';
+    compute_room(t);
+    if (!t->path[0])
+        (void)say(t, STK_TARGET_UNSET, "not set");
+    else if (!cannot_be_seen(t, wish->limit_s > 0 ? wish->limit_s : LIMIT_S) && !is_elsewhere(t) &&
+             !is_foreign(t, me) && !is_refused(t) && !is_small(t, wish))
+        accept(t);
+}
+
+/* ---- the write probe ---------------------------------------------------------------------- */
+
+/* The file has no name: nothing is left, however this ends. */
+static int write_some(void *user, void *answer)
+{
+    const struct stk_target *t = user;
+    static char block[PROBE_BYTES];
+    (void)answer;
+    int fd = stk_create_nameless(t->path);
+    if (fd < 0)
+        return errno;
+    struct stk_err err = {0};
+    int wrong = 0;
+    if (stk_write_full(fd, block, sizeof block, t->path, &err) < 0)
+        wrong = err.sys_errno ? err.sys_errno : EIO;
+    else if (fdatasync(fd) != 0 && errno != EINVAL)
+        wrong = errno;
+    close(fd);
+    return wrong;
+}
+
+static void probe(struct stk_target *t, const struct stk_target_wish *w)
+{
+    char nothing = 0;
+    double limit_s = w->limit_s > 0 ? w->limit_s : LIMIT_S;
+    struct stk_errand e = {
+        .inside = write_some, .user = t, .limit_s = limit_s, .stop = w->stop, .stop_user = w->user};
+    int wrong = stk_errand_run(&e, &nothing, sizeof nothing);
+    if (!wrong)
+        return;
+    t->warning[0] = '\0';
+    if (wrong == ETIMEDOUT)
+        (void)say(t, STK_TARGET_STALLED, "%s, a write took more than %.0f s", kind(t), limit_s);
+    else
+        (void)say(t, STK_TARGET_REFUSED, "%s, a write failed: %s", kind(t), strerror(wrong));
+}
+
+/* ---- choosing ----------------------------------------------------------------------------- */
+
+static bool is_stopped(const struct stk_target_wish *w)
+{
+    return w->stop && w->stop(w->user);
+}
+
+static int judge(struct stk_target *t, const char *path, const struct stk_target_wish *w,
+                 struct stk_err *err)
+{
+    struct stk_fs_look look = {w->limit_s > 0 ? w->limit_s : LIMIT_S, t->named, w->stop, w->user};
+    t->job_bytes = UINT64_MAX;
+    if (path) {
+        (void)stk_fs_facts(path, &look, &t->facts);
+        snprintf(t->path, sizeof t->path, "%s", t->facts.path);
+    }
+    if (t->facts.reach == STK_REACH_MEMORY)
+        t->job_bytes = stk_memory_free();
+    stk_target_decide(t, w, geteuid());
+    if (t->verdict == STK_TARGET_FITS && !w->no_probe)
+        probe(t, w);
+    return is_stopped(w) ? stk_err_set(err, STK_E_STOPPED, path, -1, "stopped") : 0;
+}
+
+static void note_same(struct stk_targets *all, size_t i)
+{
+    struct stk_target *t = &all->target[i];
+    for (size_t k = 0; k < i && t->path[0] && !t->facts.error; k++) {
+        const struct stk_target *o = &all->target[k];
+        if (o->path[0] && !o->facts.error && o->facts.dev == t->facts.dev &&
+            o->facts.ino == t->facts.ino) {
+            t->warning[0] = '\0';
+            (void)say(t, STK_TARGET_SAME, "the same folder as %s", o->name);
+            return;
+        }
+    }
+}
+
+/* What the user has set, then disks, then memory. */
+static size_t choose(const struct stk_targets *t)
+{
+    for (int memory = 0; memory < 2; memory++)
+        for (size_t i = 0; i < t->n; i++) {
+            const struct stk_target *c = &t->target[i];
+            bool set = strcmp(c->name, "$STOKER_SCRATCH") == 0;
+            if (c->verdict == STK_TARGET_FITS &&
+                (set || (c->facts.reach == STK_REACH_MEMORY) == (memory == 1)))
+                return i;
+        }
+    return t->n;
+}
+
+int stk_targets_find(const struct stk_target_wish *wish, struct stk_targets *out,
+                     struct stk_err *err)
+{
+    struct stk_scratch list[STK_SCRATCHES];
+    int rc = 0;
+    memset(out, 0, sizeof *out);
+    out->n = stk_scratch_list(list);
+    out->best = out->n;
+    for (size_t i = 0; i < out->n && !rc; i++) {
+        out->target[i].name = list[i].name;
+        rc = judge(&out->target[i], list[i].path, wish, err);
+        note_same(out, i);
+    }
+    out->best = rc ? out->n : choose(out);
+    return rc;
+}
+
+const struct stk_target *stk_targets_best(const struct stk_targets *t)
+{
+    return t->best < t->n ? &t->target[t->best] : NULL;
+}
+
+int stk_target_judge(const char *path, const struct stk_target_wish *wish, struct stk_target *out,
+                     struct stk_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->name = "DST";
+    out->named = true;
+    return judge(out, path, wish, err);
+}
+
+/* The user may give more than one half of the memory to a copy, but not more than there is. */
+static bool is_too_small(const struct stk_target *t, const struct stk_target_wish *w)
+{
+    return t->verdict == STK_TARGET_SMALL ||
+           (t->verdict == STK_TARGET_MEMORY && t->job_bytes < need_of(w));
+}
+
+int stk_target_room(const char *path, uint64_t bytes, uint64_t files, struct stk_err *err)
+{
+    struct stk_target_wish wish = {.bytes = bytes, .files = files, .no_probe = true};
+    struct stk_target *t = calloc(1, sizeof *t);
+    if (!t)
+        return stk_err_nomem(err, sizeof *t);
+    int rc = stk_target_judge(path, &wish, t, err);
+    if (rc == 0 && is_too_small(t, &wish))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "too small for the copy: %s", t->reason);
+    free(t);
+    return rc;
+}
+
+/* ---- Lustre ------------------------------------------------------------------------------- */
+
+void stk_target_stripe(const char *folder, uint64_t file_bytes, uint64_t request_bytes, char *what,
+                       size_t size)
+{
+    struct stk_lustre_stripe s = stk_lustre_stripe_fit(file_bytes, request_bytes);
+    struct stk_fs_facts facts;
+    char text[32];
+    *what = '\0';
+    if (stk_fs_facts(folder, NULL, &facts) || !facts.stripes ||
+        stk_lustre_stripe_set(folder, &s, NULL) < 0)
+        return;
+    snprintf(what, size, "%lld stripe%s of %s", (long long)s.count, s.count == 1 ? "" : "s",
+             stk_format_size(s.size_bytes, text, sizeof text));
+}

@@ -1,0 +1,261 @@
+/*
+ * ledger.c - which parcels of a set are there: records and entries at fixed places, each with a
+ * check value. Read and written by pread() and pwrite(): a ledger that someone cuts short gives an
+ * error, not SIGBUS.
+ */
+#include "tier/priv.h"
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+uint64_t stk_tier_hash_more(uint64_t hash, const void *p, size_t n)
+{
+    return (uint64_t)stk_crc32c((uint32_t)(hash >> 32), p, n) << 32 | (uint32_t)(hash + n);
+}
+
+uint64_t stk_tier_hash(const void *p, size_t n)
+{
+    return stk_tier_hash_more(0, p, n);
+}
+
+#define MAGIC   "STKTLEDG"
+#define VERSION 1u
+#define BLOCK   4096u /* files or parcels that are read at once */
+
+#define HEAD   sizeof(struct stk_ledger_head)
+#define RECORD sizeof(struct stk_ledger_record)
+#define ENTRY  sizeof(struct stk_ledger_entry)
+
+_Static_assert(HEAD == 64 && RECORD == 64 && ENTRY == 16, "places in the ledger");
+
+/* ---- locks ---- */
+
+int stk_tier_lock(int fd, int type, int64_t at, int64_t n)
+{
+    struct flock lock = {
+        .l_type = (short)type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = (off_t)n};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+bool stk_tier_locked(int fd, int64_t at)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* ---- places ---- */
+
+uint64_t stk_ledger_size(uint64_t files, uint64_t parcels)
+{
+    return HEAD + files * RECORD + parcels * ENTRY;
+}
+
+static uint64_t record_at(const struct stk_tier_set *s, uint64_t file)
+{
+    return HEAD + file * RECORD + s->base[file] * ENTRY;
+}
+
+static uint64_t entry_at(const struct stk_tier_set *s, uint64_t file, uint64_t parcel)
+{
+    return record_at(s, file) + RECORD + parcel * ENTRY;
+}
+
+/* The place is part of it: an entry that ends up elsewhere is not valid there. */
+static uint32_t check_of(const struct stk_tier_set *s, uint64_t at, const void *p, size_t n)
+{
+    struct stk_hash h;
+    uint64_t seed[2] = {s->salt, at};
+    stk_hash_init(&h);
+    stk_hash_update(&h, seed, sizeof seed);
+    stk_hash_update(&h, p, n);
+    return (uint32_t)stk_hash_final(&h) | 1; /* zeros are not an entry */
+}
+
+/* ---- the header ---- */
+
+static void head_of(const struct stk_tier_set *s, struct stk_ledger_head *h)
+{
+    *h = (struct stk_ledger_head){.version = VERSION,
+                                  .parcel_bytes = STK_TIER_PARCEL,
+                                  .files = s->src.count,
+                                  .parcels = s->base[s->src.count],
+                                  .salt = s->salt};
+    memcpy(h->magic, MAGIC, 8);
+    h->check = check_of(s, 0, h, offsetof(struct stk_ledger_head, reserved));
+}
+
+int stk_ledger_create(int fd, const struct stk_tier_set *s, const char *path, struct stk_err *err)
+{
+    struct stk_ledger_head h;
+    head_of(s, &h);
+    if (ftruncate(fd, (off_t)stk_ledger_size(h.files, h.parcels)) < 0)
+        return stk_err_sys(err, path, "write");
+    return stk_pwrite_full(fd, &h, sizeof h, 0, path, err);
+}
+
+int stk_ledger_check(const struct stk_tier_set *s, struct stk_err *err)
+{
+    struct stk_ledger_head want, h = {0};
+    struct stat st;
+    size_t got = 0;
+    head_of(s, &want);
+    int rc = stk_pread_full(s->ledger, &h, sizeof h, 0, &got, s->path, err);
+    if (rc < 0)
+        return rc;
+    h.reserved = h.spare = 0;
+    bool fits = fstat(s->ledger, &st) == 0 &&
+                (uint64_t)st.st_size == stk_ledger_size(want.files, want.parcels) &&
+                memcmp(&h, &want, sizeof h) == 0;
+    return fits ? 0
+                : stk_err_set(err, STK_E_CORRUPT, s->path, -1,
+                              "damaged: its ledger does not belong to its list");
+}
+
+/* ---- records and entries ---- */
+
+static bool record_is_sound(const struct stk_tier_set *s, uint64_t at, struct stk_ledger_record *r)
+{
+    bool sound = r->state <= STK_RECORD_FINISHED &&
+                 r->check == check_of(s, at, r, offsetof(struct stk_ledger_record, check));
+    if (!sound)
+        *r = (struct stk_ledger_record){0};
+    return sound;
+}
+
+static bool entry_is_sound(const struct stk_tier_set *s, uint64_t at, struct stk_ledger_entry *e)
+{
+    bool sound = e->check == check_of(s, at, e, offsetof(struct stk_ledger_entry, check));
+    if (!sound)
+        *e = (struct stk_ledger_entry){0};
+    return sound;
+}
+
+static bool read_at(const struct stk_tier_set *s, void *p, size_t n, uint64_t at)
+{
+    size_t got = 0;
+    return stk_pread_full(s->ledger, p, n, at, &got, NULL, NULL) == 0 && got == n;
+}
+
+bool stk_ledger_record(const struct stk_tier_set *s, uint64_t file, struct stk_ledger_record *r)
+{
+    uint64_t at = record_at(s, file);
+    *r = (struct stk_ledger_record){0};
+    return read_at(s, r, sizeof *r, at) && record_is_sound(s, at, r);
+}
+
+bool stk_ledger_entry(const struct stk_tier_set *s, uint64_t file, uint64_t parcel,
+                      struct stk_ledger_entry *e)
+{
+    uint64_t at = entry_at(s, file, parcel);
+    *e = (struct stk_ledger_entry){0};
+    return read_at(s, e, sizeof *e, at) && entry_is_sound(s, at, e);
+}
+
+size_t stk_ledger_span(const struct stk_tier_set *s, uint64_t file, uint64_t n)
+{
+    return (size_t)(n * RECORD + (s->base[file + n] - s->base[file]) * ENTRY);
+}
+
+int stk_ledger_read(const struct stk_tier_set *s, uint64_t file, uint64_t n, uint8_t *p,
+                    struct stk_err *err)
+{
+    size_t got = 0, want = stk_ledger_span(s, file, n);
+    int rc = stk_pread_full(s->ledger, p, want, record_at(s, file), &got, s->path, err);
+    if (rc == 0 && got < want)
+        memset(p + got, 0, want - got);
+    return rc;
+}
+
+bool stk_ledger_record_in(const struct stk_ledger_view *v, uint64_t file,
+                          struct stk_ledger_record *r)
+{
+    uint64_t at = record_at(v->set, file);
+    memcpy(r, v->p + (at - record_at(v->set, v->first)), sizeof *r);
+    return record_is_sound(v->set, at, r);
+}
+
+bool stk_ledger_entry_in(const struct stk_ledger_view *v, uint64_t file, uint64_t parcel,
+                         struct stk_ledger_entry *e)
+{
+    uint64_t at = entry_at(v->set, file, parcel);
+    memcpy(e, v->p + (at - record_at(v->set, v->first)), sizeof *e);
+    return entry_is_sound(v->set, at, e);
+}
+
+/* The number of files that are read at once: at least one. */
+static uint64_t files_at(const struct stk_tier_set *s, uint64_t file)
+{
+    uint64_t n = 1;
+    while (n < BLOCK && file + n < s->src.count && s->base[file + n + 1] - s->base[file] <= BLOCK)
+        n++;
+    return n;
+}
+
+int stk_ledger_each(struct stk_tier_set *s,
+                    int (*see)(void *user, const struct stk_ledger_view *v, uint64_t file,
+                               struct stk_err *err),
+                    void *user, struct stk_err *err)
+{
+    int rc = 0;
+    for (uint64_t f = 0, n; rc == 0 && f < s->src.count; f += n) {
+        n = files_at(s, f);
+        uint8_t *p = malloc(stk_ledger_span(s, f, n));
+        struct stk_ledger_view v = {s, p, f};
+        rc = p ? stk_ledger_read(s, f, n, p, err) : stk_err_nomem(err, stk_ledger_span(s, f, n));
+        for (uint64_t i = 0; rc == 0 && i < n; i++)
+            rc = see(user, &v, f + i, err);
+        free(p);
+    }
+    return rc;
+}
+
+static void seal_record(const struct stk_tier_set *s, uint64_t at, struct stk_ledger_record *r)
+{
+    r->spare = 0;
+    r->check = check_of(s, at, r, offsetof(struct stk_ledger_record, check));
+}
+
+static struct stk_ledger_entry sealed_entry(const struct stk_tier_set *s, uint64_t at,
+                                            uint64_t hash, uint32_t tag)
+{
+    struct stk_ledger_entry e = {.hash = hash, .tag = tag};
+    e.check = check_of(s, at, &e, offsetof(struct stk_ledger_entry, check));
+    return e;
+}
+
+int stk_ledger_put_record(struct stk_tier_set *s, uint64_t file, struct stk_ledger_record *r,
+                          struct stk_err *err)
+{
+    uint64_t at = record_at(s, file);
+    seal_record(s, at, r);
+    return stk_pwrite_full(s->ledger, r, sizeof *r, at, s->path, err);
+}
+
+int stk_ledger_put_entry(struct stk_tier_set *s, uint64_t file, uint64_t parcel, uint64_t hash,
+                         uint32_t tag, struct stk_err *err)
+{
+    uint64_t at = entry_at(s, file, parcel);
+    struct stk_ledger_entry e = sealed_entry(s, at, hash, tag);
+    return stk_pwrite_full(s->ledger, &e, sizeof e, at, s->path, err);
+}
+
+int stk_ledger_put_small(struct stk_tier_set *s, uint64_t file, struct stk_ledger_record *r,
+                         uint64_t hash, struct stk_err *err)
+{
+    struct {
+        struct stk_ledger_record r;
+        struct stk_ledger_entry e;
+    } both;
+    _Static_assert(sizeof both == RECORD + ENTRY, "adjacent in the ledger");
+    uint64_t at = record_at(s, file);
+    seal_record(s, at, r);
+    both.r = *r;
+    both.e = sealed_entry(s, at + RECORD, hash, r->tag);
+    return stk_pwrite_full(s->ledger, &both, sizeof both, at, s->path, err);
+}

@@ -1,0 +1,391 @@
+/*
+ * room.c - the limit of a tier, and what is removed to make room: only sets of ours that no process
+ * has open, least recently used first. A tier that stays full keeps what it has: in a shuffled
+ * epoch any fixed part is as good as another, and replacing parts would only add writes.
+ */
+#include "tier/priv.h"
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/units.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRANULE   (UINT64_C(64) << 20) /* reserved at once */
+#define PARTIAL   ".partial."
+#define SWEEP_S   600 /* a set that is still being made is younger */
+#define LEASE_MAX 4096u
+#define WAIT_MS   60000 /* another process may be removing many files */
+
+/* ---- names ---- */
+
+/* "0123456789abcdef-01234567" */
+static bool is_id(const char *name)
+{
+    size_t n = strspn(name, "0123456789abcdef");
+    return n == 16 && name[16] == '-' && strspn(name + 17, "0123456789abcdef") == 8;
+}
+
+static bool is_set(const char *name)
+{
+    return is_id(name) && !name[25];
+}
+
+static bool is_leftover(const char *name)
+{
+    return is_id(name) && strncmp(name + 25, PARTIAL, strlen(PARTIAL)) == 0;
+}
+
+/* Calls see() for each name in the tier; stops if it does not return 0. */
+static int each_name(struct stk_tier *t, int (*see)(void *user, const char *name), void *user,
+                     struct stk_err *err)
+{
+    int fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        rc = stk_err_sys(err, t->path, "read folder");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+        rc = see(user, e->d_name);
+    closedir(d);
+    return rc;
+}
+
+/* ---- the list ---- */
+
+struct listing {
+    struct stk_tier *t;
+    const char *prefix;
+    int (*see)(void *user, const struct stk_tier_info *info);
+    void *user;
+};
+
+static int64_t last_use(int ledger)
+{
+    struct stat st;
+    return fstat(ledger, &st) < 0 ? 0
+                                  : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+static int show_set(const struct listing *l, struct stk_tier_set *s)
+{
+    struct stk_tier_state st;
+    struct stk_buf lease = STK_BUF_INIT;
+    if (stk_tier_state(s, &st, NULL) < 0)
+        return 0;
+    bool leased =
+        stk_read_file_at(s->dir, STK_TIER_LEASE, O_NOFOLLOW, LEASE_MAX, &lease, s->path, NULL) == 0;
+    char *path = stk_tier_set_path(s);
+    struct stk_tier_info info = {.source = s->src.path,
+                                 .name = s->src.name,
+                                 .form = s->src.form,
+                                 .path = path ? path : "",
+                                 .files = st.files,
+                                 .bytes = st.bytes,
+                                 .bytes_there = st.bytes_there,
+                                 .published = st.published,
+                                 .filling = stk_tier_locked(s->ledger, STK_LOCK_FILL),
+                                 .used = stk_tier_locked(s->ledger, STK_LOCK_USE),
+                                 .used_ns = last_use(s->ledger),
+                                 .lease = leased ? stk_buf_cstr(&lease) : NULL};
+    memcpy(info.id, s->id, sizeof info.id);
+    int rc = l->see(l->user, &info);
+    stk_buf_release(&lease);
+    free(path);
+    return rc;
+}
+
+/* A damaged set is not listed; making it again removes it. */
+static int list_name(void *user, const char *name)
+{
+    const struct listing *l = user;
+    struct stk_tier_set *s = NULL;
+    if (!is_set(name) || strncmp(name, l->prefix, strlen(l->prefix)) != 0 ||
+        stk_tier_join(l->t, name, false, &s, NULL) != 0)
+        return 0;
+    int rc = show_set(l, s);
+    stk_tier_set_close(s);
+    return rc;
+}
+
+int stk_tier_each(struct stk_tier *t, const char *prefix,
+                  int (*see)(void *user, const struct stk_tier_info *info), void *user,
+                  struct stk_err *err)
+{
+    struct listing l = {t, prefix, see, user};
+    return each_name(t, list_name, &l, err);
+}
+
+int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_tier_info *info),
+                  void *user, struct stk_err *err)
+{
+    return stk_tier_each(t, "", see, user, err);
+}
+
+/* ---- removing ---- */
+
+/* Opens the ledger and locks the set against all use. -1: there is no ledger; -2: it is in use. */
+static int lock_out(int dir)
+{
+    int fd = openat(dir, STK_TIER_LEDGER, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && stk_tier_lock(fd, F_WRLCK, STK_LOCK_USE, 1) < 0) {
+        close(fd);
+        return -2;
+    }
+    return fd < 0 ? -1 : fd;
+}
+
+/* Renamed first, so that no process joins it meanwhile. */
+static int remove_set(struct stk_tier *t, const char *id, struct stk_err *err)
+{
+    char gone[STK_TIER_ID + 48];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(gone, sizeof gone, "%.25s" PARTIAL "%ld-%ld", id, (long)getpid(), now.tv_nsec);
+    if (stk_rename_at(t->fd, id, t->fd, gone) < 0)
+        return stk_err_sys(err, t->path, "remove the copy %s", id);
+    return stk_remove_at(t->fd, gone, t->path, err);
+}
+
+int stk_tier_evict(struct stk_tier *t, const char *id, struct stk_err *err)
+{
+    int dir = -1;
+    if (!is_set(id) || faccessat(t->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return stk_err_set(err, STK_E_USAGE, t->path, -1, "there is no copy %s in it", id);
+    int rc = stk_own_folder_at(t->fd, id, 0, &dir, t->path, err);
+    if (rc < 0)
+        return rc;
+    int ledger = lock_out(dir);
+    rc = ledger == -2
+             ? stk_err_set(err, STK_E_EXISTS, t->path, -1,
+                           "the copy %s is in use; end the processes that use it first", id)
+             : remove_set(t, id, err);
+    if (ledger >= 0)
+        close(ledger);
+    close(dir);
+    return rc;
+}
+
+static int sweep_name(void *user, const char *name)
+{
+    struct stk_tier *t = user;
+    struct stat st;
+    int dir = -1;
+    if (!is_leftover(name) || fstatat(t->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        st.st_mtim.tv_sec + SWEEP_S > time(NULL) ||
+        stk_own_folder_at(t->fd, name, 0, &dir, t->path, NULL) < 0)
+        return 0;
+    int ledger = lock_out(dir);
+    if (ledger != -2)
+        (void)stk_remove_at(t->fd, name, t->path, NULL);
+    if (ledger >= 0)
+        close(ledger);
+    close(dir);
+    return 0;
+}
+
+/* ---- sets by age ---- */
+
+struct candidate {
+    char id[STK_TIER_ID];
+    int64_t used_ns;
+    uint64_t reserved;
+};
+
+struct candidates {
+    struct stk_tier *t;
+    struct candidate *set;
+    size_t n;
+    uint64_t reserved; /* of all sets */
+};
+
+static uint64_t reserved_in(int ledger)
+{
+    struct stk_ledger_head h = {0};
+    size_t got = 0;
+    if (stk_pread_full(ledger, &h, sizeof h, 0, &got, NULL, NULL) < 0 || got < sizeof h)
+        return 0;
+    return h.reserved;
+}
+
+static int add_candidate(void *user, const char *name)
+{
+    struct candidates *c = user;
+    char path[STK_TIER_ID + 16];
+    if (!is_set(name))
+        return 0;
+    snprintf(path, sizeof path, "%.25s/" STK_TIER_LEDGER, name);
+    int fd = openat(c->t->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    struct candidate one = {.used_ns = last_use(fd), .reserved = reserved_in(fd)};
+    close(fd);
+    snprintf(one.id, sizeof one.id, "%.25s", name);
+    c->reserved += one.reserved;
+    if (STK_ARRAY_MORE(c->set, c->n, NULL))
+        return STK_E_NOMEM;
+    c->set[c->n++] = one;
+    return 0;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
+}
+
+static int gather(struct stk_tier *t, struct candidates *c, struct stk_err *err)
+{
+    *c = (struct candidates){.t = t};
+    int rc = each_name(t, add_candidate, c, err);
+    if (rc == 0 && c->n)
+        qsort(c->set, c->n, sizeof *c->set, by_use);
+    return rc;
+}
+
+int stk_tier_make_room(struct stk_tier *t, uint64_t need, uint64_t *freed, struct stk_err *err)
+{
+    struct candidates c;
+    uint64_t gone = 0;
+    int rc = t->limit_bytes ? gather(t, &c, err) : 0;
+    for (size_t i = 0; t->limit_bytes && rc == 0 && i < c.n; i++) {
+        if (c.reserved - gone + need <= t->limit_bytes)
+            break;
+        if (stk_tier_evict(t, c.set[i].id, NULL) == 0)
+            gone += c.set[i].reserved;
+    }
+    if (t->limit_bytes)
+        free(c.set);
+    if (freed)
+        *freed = gone;
+    return rc;
+}
+
+void stk_tier_sweep(struct stk_tier *t)
+{
+    struct candidates c = {0};
+    int64_t oldest = ((int64_t)time(NULL) - (int64_t)t->age_s) * 1000000000;
+    (void)each_name(t, sweep_name, t, NULL);
+    if (!t->age_s)
+        return;
+    if (gather(t, &c, NULL) == 0)
+        for (size_t i = 0; i < c.n && c.set[i].used_ns < oldest; i++)
+            (void)stk_tier_evict(t, c.set[i].id, NULL);
+    free(c.set);
+}
+
+/* ---- the account ---- */
+
+/* Changes to `reserved` of all sets happen under one lock of the tier. */
+static bool lock_account(struct stk_tier *t)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; stk_tier_lock(t->account, F_WRLCK, 0, 1) < 0; i++) {
+        if (i >= WAIT_MS || (errno != EAGAIN && errno != EACCES)) {
+            pthread_mutex_unlock(&t->lock);
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
+}
+
+static void unlock_account(struct stk_tier *t)
+{
+    (void)stk_tier_lock(t->account, F_UNLCK, 0, 1);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static int write_reserved(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
+{
+    return stk_pwrite_full(s->ledger, &bytes, sizeof bytes,
+                           offsetof(struct stk_ledger_head, reserved), s->path, err);
+}
+
+static uint64_t granule_of(const struct stk_tier *t, uint64_t bytes)
+{
+    uint64_t n = t->limit_bytes && t->limit_bytes / 64 < GRANULE ? t->limit_bytes / 64 : GRANULE;
+    return n > bytes ? n : bytes;
+}
+
+/* The bytes that may be added; 0: not even `bytes`. With the account locked. */
+static int grant(struct stk_tier *t, uint64_t bytes, uint64_t *more, struct stk_err *err)
+{
+    struct candidates c;
+    *more = granule_of(t, bytes);
+    if (!t->limit_bytes)
+        return 0;
+    int rc = stk_tier_make_room(t, *more, NULL, err);
+    if (rc == 0)
+        rc = gather(t, &c, err);
+    if (rc < 0)
+        return rc;
+    uint64_t left = c.reserved < t->limit_bytes ? t->limit_bytes - c.reserved : 0;
+    *more = left >= *more ? *more : left >= bytes ? bytes : 0;
+    free(c.set);
+    return 0;
+}
+
+static int refill(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
+{
+    struct stk_tier *t = s->tier;
+    uint64_t more = 0;
+    if (!lock_account(t))
+        return stk_err_set(err, STK_E_STOPPED, t->path, -1,
+                           "another process has locked the tier and does not go on");
+    int rc = grant(t, bytes, &more, err);
+    if (rc == 0 && more)
+        rc = write_reserved(s, reserved_in(s->ledger) + more, err);
+    unlock_account(t);
+    if (rc < 0)
+        return rc;
+    s->allowed += more;
+    char limit[32];
+    if (more)
+        return 0;
+    stk_err_set(err, STK_E_UNSUPPORTED, t->path, -1, "full: its limit is %s",
+                stk_format_size(t->limit_bytes, limit, sizeof limit));
+    return 2;
+}
+
+int stk_tier_reserve(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&s->lock);
+    if (s->allowed < bytes)
+        rc = refill(s, bytes - s->allowed, err);
+    if (rc == 0)
+        s->allowed -= bytes;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+void stk_tier_unreserve(struct stk_tier_set *s)
+{
+    if (!s->allowed || !lock_account(s->tier))
+        return;
+    uint64_t all = reserved_in(s->ledger);
+    (void)write_reserved(s, all > s->allowed ? all - s->allowed : 0, NULL);
+    unlock_account(s->tier);
+    s->allowed = 0;
+}
+
+void stk_tier_recount(struct stk_tier_set *s)
+{
+    struct stk_tier_state st;
+    /* Another filler has bytes reserved that are not there yet. */
+    if (stk_tier_lock(s->ledger, F_WRLCK, STK_LOCK_FILL, 1) < 0 || !lock_account(s->tier))
+        return;
+    if (stk_tier_state(s, &st, NULL) == 0)
+        (void)write_reserved(s, st.bytes_there, NULL);
+    unlock_account(s->tier);
+}

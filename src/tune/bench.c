@@ -1,0 +1,266 @@
+/*
+ * bench.c - the bench runs behind the candidates: their words, and the pilot: a few steps of the
+ * baseline, which tell how long a run must be and what the job waits for.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/spawn.h"
+#include "bench/plan.h"
+#include "tune/priv.h"
+
+#define WORDS_MAX   64
+#define JSON_MAX    (16u << 20)
+#define GRACE_S     10
+#define PILOT_STEPS 8
+#define RUN_MIN_S   0.4  /* shorter ones are all start and end */
+#define RUN_MAX_S   20.0
+#define RUNS_WANTED 60.0 /* in the budget: ten candidates, three rounds, two studies */
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+struct words {
+    const char **v;
+    size_t n;
+};
+
+static void add(struct words *w, const char *word)
+{
+    if (w->n + 1 < WORDS_MAX)
+        w->v[w->n++] = word;
+}
+
+static void add_pair(struct words *w, const char *option, const char *value)
+{
+    add(w, option);
+    add(w, value);
+}
+
+/* A copy instead of the data: of the whole data folder, or of the files of a replay. */
+static void add_copy(struct stk_tuner *t, struct words *w, const struct stk_tune_change *c)
+{
+    const char *at = c->copy.at ? c->copy.at : c->copy.path;
+    if (c->use == STK_USE_LOADER)
+        add_pair(w, "--set", stk_tune_text(t, "reader.path=%s", at));
+    else if (c->use == STK_USE_DATA && t->plan->data)
+        add_pair(w, "--data", at);
+    else if (c->use == STK_USE_DATA)
+        add_pair(w, "--set", stk_tune_text(t, "files.1.path=%s", at));
+}
+
+static void add_change(struct stk_tuner *t, struct words *w, const struct stk_tune_change *c)
+{
+    add_copy(t, w, c);
+    for (size_t i = 0; i < c->nset; i++)
+        add_pair(w, "--set", c->set[i]);
+    if (c->loader)
+        add_pair(w, "--reader", "stoker");
+}
+
+int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, const char ***argv,
+                   struct stk_err *err)
+{
+    const struct stk_tune_plan *p = t->plan;
+    struct words w = {stk_arena_alloc(&t->out->arena, WORDS_MAX * sizeof *w.v), 0};
+    if (!w.v)
+        return stk_err_nomem(err, WORDS_MAX * sizeof *w.v);
+    add(&w, "bench");
+    add(&w, t->s.w.path);
+    if (p->small)
+        add(&w, "--small");
+    if (p->data)
+        add_pair(&w, "--data", t->s.save);
+    if (t->s.cold)
+        add_pair(&w, "--set", "reader.cache=drop");
+    for (const char *const *s = p->set; s && *s; s++)
+        add_pair(&w, "--set", *s);
+    if (p->storage)
+        add_pair(&w, "--virtual-storage", p->storage);
+    if (t->out->steps)
+        add_pair(&w, "--set",
+                 stk_tune_text(t, "training.most_steps=%llu", (unsigned long long)t->out->steps));
+    for (size_t i = 0; c && i < c->nchanges; i++)
+        add_change(t, &w, &c->change[i]);
+    add(&w, "--no-calibration");
+    add(&w, "--quiet");
+    add_pair(&w, "--json", "-");
+    w.v[w.n] = NULL;
+    *argv = w.v;
+    return w.n + 1 < WORDS_MAX ? 0
+                               : stk_err_set(err, STK_E_USAGE, NULL, -1,
+                                             "too many keys of the workload are changed (--set)");
+}
+
+/* ---- the pilot ------------------------------------------------------------------------------ */
+
+static double number_in(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = v && v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
+    return x && (x->type == STK_JINT || x->type == STK_JFLOAT) ? x->f : NAN;
+}
+
+struct seen {
+    double epoch_s, wall_s, steps, wait_s, save_s, compute_s;
+    double open_s, request_s, request_bytes; /* means */
+    double took_s;                           /* the whole process */
+    double memory_bytes;
+};
+
+static void read_io(const struct stk_jval *io, struct seen *out)
+{
+    double requests = number_in(io, "requests");
+    out->open_s = number_in(io, "open_seconds") / number_in(io, "opens");
+    out->request_s = number_in(io, "request_seconds") / requests;
+    out->request_bytes = number_in(io, "bytes_read") / requests;
+}
+
+static int read_result(struct stk_buf *json, struct seen *out, struct stk_err *err)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *v = NULL;
+    int rc = stk_json_parse(&arena, stk_buf_cstr(json), json->len, &v, err);
+    const struct stk_jval *r = rc || v->type != STK_JOBJ ? NULL : stk_json_get(v, "result");
+    const struct stk_jval *ranks = r && r->type == STK_JOBJ ? stk_json_get(r, "per_rank") : NULL;
+    const struct stk_jval *one =
+        ranks && ranks->type == STK_JARR && ranks->len ? &ranks->item[0] : NULL;
+    *out = (struct seen){.took_s = out->took_s,
+                         .epoch_s = number_in(r, "epoch_seconds"),
+                         .memory_bytes = number_in(r, "memory_bytes"),
+                         .wall_s = number_in(r, "measured_seconds"),
+                         .steps = number_in(one, "measured_steps"),
+                         .wait_s = number_in(one, "wait_seconds") +
+                                   number_in(one, "load_seconds") + number_in(one, "head_seconds"),
+                         .save_s = number_in(r, "checkpoint_seconds"),
+                         .compute_s = number_in(one, "compute_seconds")};
+    read_io(r && r->type == STK_JOBJ ? stk_json_get(r, "io") : NULL, out);
+    for (size_t i = 1; one && i < ranks->len; i++)
+        out->wait_s = fmax(out->wait_s, number_in(&ranks->item[i], "wait_seconds"));
+    stk_arena_release(&arena);
+    if (!rc && !(out->epoch_s > 0 && out->wall_s > 0 && out->steps > 0))
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1, "bench gave no time");
+    return rc;
+}
+
+static const char *last_line(struct stk_buf *said)
+{
+    char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
+    size_t n = strlen(text);
+    while (n && text[n - 1] == '\n')
+        text[--n] = '\0';
+    for (char *at = text; (at = strchr(at, '\n')); at++)
+        line = strncmp(at + 1, "hint:", 5) == 0 ? line : at + 1;
+    return line;
+}
+
+static int run_bench(struct stk_tuner *t, const char **words, struct seen *out, struct stk_err *err)
+{
+    const char *argv[WORDS_MAX + 1] = {t->self};
+    struct stk_buf json = STK_BUF_INIT, said = STK_BUF_INIT;
+    for (size_t i = 0; words[i]; i++)
+        argv[i + 1] = words[i];
+    struct stk_child c = {.argv = argv,
+                          .fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_PIPE},
+                          .own_group = true,
+                          .death_signal = SIGTERM,
+                          .grace_s = GRACE_S,
+                          .tick = stk_tuner_tick,
+                          .text = {NULL, &json, &said},
+                          .text_max = {0, JSON_MAX, 4096},
+                          .user = t};
+    errno = stk_child_start(&c);
+    int rc = errno ? stk_err_sys(err, t->self, "start") : 0;
+    if (!rc)
+        (void)stk_child_attend(&c);
+    out->took_s = c.wall_s;
+    if (!rc && c.stopped)
+        rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    if (!rc && c.ending.status)
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "the workload as it is cannot be replayed: %s",
+                         last_line(&said));
+    rc = rc ? rc : read_result(&json, out, err);
+    stk_buf_release(&json);
+    stk_buf_release(&said);
+    return rc;
+}
+
+/* Steps that contain what happens now and then: a whole number of checkpoint intervals. */
+static uint64_t whole_intervals(const struct stk_workload *w, uint64_t steps)
+{
+    uint64_t every = w->checkpoint.every;
+    uint64_t least = w->training.warmup + PILOT_STEPS;
+    steps = steps > least ? steps : least;
+    return every ? (steps + every - 1) / every * every : steps;
+}
+
+static double run_seconds(const struct stk_tuner *t)
+{
+    double s = t->plan->budget_s / RUNS_WANTED;
+    return s < RUN_MIN_S ? RUN_MIN_S : s > RUN_MAX_S ? RUN_MAX_S : s;
+}
+
+static void take(struct stk_tuner *t, const struct seen *seen)
+{
+    struct stk_tune_subject *s = &t->s;
+    s->epoch_s = seen->epoch_s;
+    s->wait_share = fmin(seen->wait_s / seen->wall_s, 1);
+    s->save_share = fmin(seen->save_s / seen->wall_s, 1);
+    s->compute_s = seen->compute_s / seen->wall_s * seen->epoch_s;
+    t->out->compute_s = s->compute_s;
+    t->out->memory_bytes = seen->memory_bytes > 0 ? (uint64_t)seen->memory_bytes : 0;
+    s->open_s = seen->open_s;
+    s->request_s = seen->request_s;
+    s->request_bytes = seen->request_bytes;
+}
+
+#define EPOCH_TIMES 2.5 /* as long as a run should be: then a whole epoch is run */
+
+/* A part of an epoch does the loader wrong, which reads ahead further than a short run goes. */
+static uint64_t whole_epochs(struct stk_tuner *t, uint64_t steps)
+{
+    struct stk_bench_plan plan;
+    uint64_t epochs = 1;
+    if (stk_bench_plan(&plan, &t->s.w, 0, t->s.ranks, NULL) < 0 || !plan.steps ||
+        t->s.epoch_s > EPOCH_TIMES * run_seconds(t))
+        return steps;
+    if (steps > plan.steps)
+        epochs = (steps + plan.steps - 1) / plan.steps;
+    epochs = epochs < t->s.w.training.epochs ? epochs : t->s.w.training.epochs;
+    t->run_s = fmax(t->run_s, t->s.epoch_s * (double)epochs);
+    return plan.steps * epochs;
+}
+
+int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
+{
+    uint64_t steps = whole_intervals(&t->s.w, PILOT_STEPS), most = t->s.w.training.most_steps;
+    double want = run_seconds(t);
+    const char **words;
+    int rc = 0;
+    for (bool enough = false; !rc && !enough;) {
+        struct seen seen = {0};
+        t->out->steps = steps;
+        rc = stk_tuner_doing(t, "a few steps of the workload as it is")
+                 ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped")
+                 : stk_tune_words(t, NULL, &words, err);
+        rc = rc ? rc : run_bench(t, words, &seen, err);
+        if (rc)
+            break;
+        take(t, &seen);
+        bool all = seen.steps + (double)t->s.w.training.warmup < (double)steps;
+        double fit = seen.steps * want / seen.wall_s;
+        enough = all || seen.wall_s > want / 4 || (most && steps >= most);
+        t->run_s = fmax(want, seen.wall_s);
+        t->run_cost_s = t->run_s + seen.took_s - seen.wall_s;
+        uint64_t next = fit < 1e9 ? (uint64_t)fit : 1000000000u;
+        next = whole_intervals(&t->s.w, next);
+        steps = enough || next < 16 * steps ? next : 16 * steps;
+    }
+    double around = t->run_cost_s - t->run_s;
+    if (!rc)
+        t->out->steps = most && steps > most ? most : whole_epochs(t, steps);
+    t->run_cost_s = t->run_s + around;
+    return rc;
+}

@@ -1,0 +1,257 @@
+/*
+ * data.c - changes that need the data in another form or place: packed, compressed, as an image,
+ * copied to faster storage; and checkpoints that go there.
+ */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/spawn.h"
+#include "host/cpus.h"
+#include "tune/kinds.h"
+
+#define SHARD "256M"
+
+static bool reads_data(const struct stk_tuner *t)
+{
+    const struct stk_workload *w = &t->s.w;
+    return t->s.source && w->dataset.format != STK_BENCH_NONE && w->reader.load == STK_LOAD_STEP &&
+           !t->plan->storage;
+}
+
+/* "local disk", "RAM": what people call a folder of that kind. */
+static const char *place_name(const struct stk_tune_near *n)
+{
+    return n->fs->memory ? "RAM" : n->fs->network ? n->fs->name : "local disk";
+}
+
+/* A copy of the data in the folder of the call, or of near[i]. */
+static struct stk_tune_change *propose_copy(struct stk_tuner *t, const struct stk_tune_kind *k,
+                                            const char *what, const char *label, size_t near)
+{
+    const struct stk_tune_near *n = near < t->s.nnear ? &t->s.near[near] : NULL;
+    char id[STK_POINT_ID_MAX], text[96];
+    if (n)
+        snprintf(id, sizeof id, "%s-near%zu", what, near + 1);
+    else
+        snprintf(id, sizeof id, "%s", what);
+    snprintf(text, sizeof text, "%s%s%s", label, n ? " in " : "", n ? place_name(n) : "");
+    struct stk_tune_change *c = stk_tune_propose(t, k, id, text);
+    if (!c)
+        return NULL;
+    c->where = n ? n->path : NULL;
+    c->near = near;
+    c->copy.path = stk_tune_text(t, "%s", id);
+    c->copy.bytes = t->s.bytes;
+    c->memory_bytes = n && n->fs->memory ? t->s.bytes : 0;
+    return c;
+}
+
+/* ---- packed --------------------------------------------------------------------------------- */
+
+static int propose_packed(struct stk_tuner *t, const struct stk_tune_kind *k, const char *id,
+                          const char *label, const char *codec, size_t near)
+{
+    struct stk_tune_change *c = propose_copy(t, k, id, label, near);
+    if (!c)
+        return 0;
+    c->loader = true;
+    c->format = "tfrecord";
+    c->codec = codec;
+    c->use = STK_USE_LOADER;
+    return 0;
+}
+
+static int propose_pack(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    (void)err;
+    if (!reads_data(t) || t->s.w.training.eval_every)
+        return 0;
+    int rc = propose_packed(t, k, "pack", "packed + loader", NULL, SIZE_MAX);
+    for (size_t i = 0; i < t->s.nnear && !rc; i++)
+        rc = propose_packed(t, k, "pack", "packed + loader", NULL, i);
+    return rc;
+}
+
+static int propose_compress(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    (void)err;
+    if (!reads_data(t) || t->s.w.training.eval_every)
+        return 0;
+    return propose_packed(t, k, "pack-zstd", "packed with zstd + loader", "zstd", SIZE_MAX);
+}
+
+static size_t prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
+                           const char **argv, size_t max)
+{
+    const char *words[] = {t->self,        "pack", "--quiet", "--no-write-index", "--format", c->format,
+                           "--shard-size", SHARD,       "--compress",     c->codec ? c->codec : "none",
+                           "--",           t->packed ? t->packed->path : t->s.source, c->copy.path,     NULL};
+    size_t n = sizeof words / sizeof *words;
+    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
+    return n;
+}
+
+static size_t act_pack(const struct stk_tune_change *c, struct stk_action *out)
+{
+    out[0] = (struct stk_action){
+        .kind = STK_ACT_PACK, .format = c->format, .codec = c->codec, .path = c->source,
+        .to = STK_TUNE_PACKED};
+    out[1] = (struct stk_action){.kind = STK_ACT_LOADER, .path = STK_TUNE_PACKED};
+    if (!c->where)
+        return 2;
+    out[2] = out[1];
+    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = ""};
+    return 3;
+}
+
+#define PACK_FINDS                                                                                 \
+    {                                                                                              \
+        STK_ACT_PACK, STK_ACT_REWRITE, STK_ACT_BATCH_READS, STK_ACT_SORT_READS, STK_ACT_LOADER,    \
+            STK_ACT_STAGE                                                                          \
+    }
+
+const struct stk_tune_kind stk_tune_pack = {
+    .id = "pack",
+    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
+             STK_SLOT_LOAD,
+    .effort = 4,
+    .finds = PACK_FINDS,
+    .nfinds = 6,
+    .propose = propose_pack,
+    .repacks = true,
+    .prepare = prepare_pack,
+    .act = act_pack,
+};
+
+const struct stk_tune_kind stk_tune_compress = {
+    .id = "compress",
+    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
+             STK_SLOT_LOAD,
+    .effort = 4,
+    .finds = PACK_FINDS,
+    .nfinds = 6,
+    .propose = propose_compress,
+    .repacks = true,
+    .prepare = prepare_pack,
+    .act = act_pack,
+};
+
+/* ---- a squashfs image ----------------------------------------------------------------------- */
+
+static int propose_squashfs(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    (void)err;
+    /* Few large files gain nothing from being one. */
+    if (!reads_data(t) || t->s.w.training.eval_every || t->s.files < 100)
+        return 0;
+    struct stk_tune_change *c =
+        propose_copy(t, k, "squashfs", "squashfs image + loader", SIZE_MAX);
+    if (!c)
+        return 0;
+    c->loader = true;
+    c->format = "squashfs";
+    c->use = STK_USE_LOADER;
+    return 0;
+}
+
+static size_t act_squashfs(const struct stk_tune_change *c, struct stk_action *out)
+{
+    out[0] = (struct stk_action){
+        .kind = STK_ACT_PACK, .format = c->format, .path = c->source, .to = STK_TUNE_PACKED};
+    out[1] = (struct stk_action){.kind = STK_ACT_LOADER, .path = STK_TUNE_PACKED};
+    return 2;
+}
+
+const struct stk_tune_kind stk_tune_squashfs = {
+    .id = "squashfs",
+    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
+             STK_SLOT_LOAD,
+    .effort = 4,
+    .finds = PACK_FINDS,
+    .nfinds = 6,
+    .propose = propose_squashfs,
+    .repacks = true,
+    .prepare = prepare_pack,
+    .act = act_squashfs,
+};
+
+/* ---- staged --------------------------------------------------------------------------------- */
+
+static int propose_stage(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < t->s.nnear && reads_data(t); i++) {
+        struct stk_tune_change *c = propose_copy(t, k, "stage", "staged", i);
+        if (c)
+            c->use = STK_USE_DATA;
+    }
+    return 0;
+}
+
+static size_t prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
+                            const char **argv, size_t max)
+{
+    const char *from = t->plan->data ? t->s.save : t->s.source;
+    const char *words[] = {t->self, "stage", "--quiet", "--", from, c->copy.path, NULL};
+    size_t n = sizeof words / sizeof *words;
+    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
+    return n;
+}
+
+static size_t act_stage(const struct stk_tune_change *c, struct stk_action *out)
+{
+    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = ""};
+    return 1;
+}
+
+const struct stk_tune_kind stk_tune_stage = {
+    .id = "stage",
+    .slots = STK_SLOT_DATA,
+    .effort = 3,
+    .finds = {STK_ACT_STAGE, STK_ACT_WARM_UP, STK_ACT_PACK, STK_ACT_PREFETCH},
+    .nfinds = 4,
+    .propose = propose_stage,
+    .prepare = prepare_stage,
+    .act = act_stage,
+};
+
+/* ---- checkpoints ---------------------------------------------------------------------------- */
+
+static bool saves(const struct stk_workload *w)
+{
+    return w->checkpoint.every || w->checkpoint.every_epochs || w->checkpoint.at_end;
+}
+
+static int propose_save(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < t->s.nnear && saves(&t->s.w) && !rc; i++) {
+        const struct stk_tune_near *n = &t->s.near[i];
+        char id[STK_POINT_ID_MAX], label[96];
+        snprintf(id, sizeof id, "checkpoint-near%zu", i + 1);
+        snprintf(label, sizeof label, "checkpoints to %s", place_name(n));
+        struct stk_tune_change *c = stk_tune_propose(t, k, id, label);
+        if (!c)
+            break;
+        c->where = n->path;
+        rc = stk_tune_set(t, c, err, "checkpoint.dir=%s", n->path);
+    }
+    return rc;
+}
+
+static size_t act_save(const struct stk_tune_change *c, struct stk_action *out)
+{
+    out[0] = (struct stk_action){.kind = STK_ACT_LOCAL_SAVE, .path = c->source, .to = ""};
+    return 1;
+}
+
+const struct stk_tune_kind stk_tune_save = {
+    .id = "checkpoint",
+    .slots = STK_SLOT_SAVE,
+    .helps = STK_HELPS_SAVES,
+    .effort = 2,
+    .finds = {STK_ACT_LOCAL_SAVE, STK_ACT_SAVE_ASIDE, STK_ACT_SCRATCH, STK_ACT_SYNC_ONCE},
+    .nfinds = 4,
+    .propose = propose_save,
+    .act = act_save,
+};

@@ -1,0 +1,100 @@
+/*
+ * guess.c - a workload for a dataset of which nothing else is known: every sample once per epoch,
+ * as programs usually read that format, with nothing to compute.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "dataset/dataset.h"
+#include "stoker.h"
+#include "tune/tune.h"
+
+#define REQUEST (256u << 10) /* the buffer of TensorFlow, and more than most others have */
+#define BATCH   32u
+#define THREADS 2u
+
+struct shape {
+    char *root; /* absolute */
+    bool is_dir, singles; /* singles: each sample is a file */
+    uint64_t samples, files, bytes;
+    const char *format;
+};
+
+static int look(const char *path, struct shape *s, struct stk_err *err)
+{
+    struct stk_open_options o = {.no_index_write = true};
+    struct stk_dataset *ds = NULL;
+    struct stat st;
+    s->root = realpath(path, NULL);
+    if (!s->root || stat(s->root, &st) != 0)
+        return stk_err_sys(err, path, "open");
+    int rc = stk_dataset_open(s->root, &o, &ds, err);
+    if (rc)
+        return rc;
+    s->is_dir = S_ISDIR(st.st_mode);
+    s->samples = stk_dataset_len(ds);
+    s->files = ds->files.count;
+    s->bytes = ds->index.h->bytes_stored ? ds->index.h->bytes_stored : ds->index.h->bytes_samples;
+    s->format = ds->format->name;
+    s->singles = s->files >= s->samples;
+    stk_dataset_close(ds);
+    return s->samples && s->files ? 0
+                                  : stk_err_set(err, STK_E_USAGE, path, -1, "no sample in it");
+}
+
+/* "my-data", of letters, digits, - and _. */
+static void safe_name(const char *path, char *out, size_t size)
+{
+    const char *base = stk_base_name(path);
+    size_t n = 0;
+    for (; *base && n + 1 < size && n < 60; base++)
+        out[n++] = (*base >= '0' && *base <= '9') || (*base >= 'a' && *base <= 'z') ||
+                           (*base >= 'A' && *base <= 'Z') || *base == '-'
+                       ? *base
+                       : '_';
+    out[n] = '\0';
+    if (!n)
+        snprintf(out, size, "dataset");
+}
+
+static void put_group(const struct shape *s, struct stk_buf *out)
+{
+    unsigned long long samples = s->samples, files = s->files, bytes = s->bytes;
+    unsigned long long requests = bytes / REQUEST + (s->singles ? samples : files);
+    stk_buf_printf(out, "files:\n  1:\n    path: \".\"\n    count: %llu\n    size: %llu\n", files,
+                   bytes / files ? bytes / files : 1);
+    stk_buf_printf(out, "    per: %llu\n    opens: %llu\n    requests: %llu\n    bytes: %llu\n",
+                   samples, s->singles ? samples : files, requests, bytes);
+}
+
+int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err)
+{
+    struct shape s = {0};
+    char name[80];
+    int rc = look(path, &s, err);
+    if (!rc && !s.is_dir)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                         "a dataset of one file: name the folder that contains it");
+    if (!rc) {
+        unsigned long long per_file = s.singles ? 1 : s.samples / s.files;
+        safe_name(s.root, name, sizeof name);
+        stk_buf_printf(out, "# A dataset of which nothing else is known.\nname: %s\n", name);
+        stk_buf_puts(out, "dataset:\n  format: replay\n  path: ");
+        stk_quote_python(out, s.root);
+        stk_buf_printf(out, "\n  files: %llu\n  samples_per_file: %llu\n",
+                       (unsigned long long)s.files, per_file ? per_file : 1);
+        stk_buf_printf(out, "  record: %llu\n", (unsigned long long)(s.bytes / s.samples + 1));
+        put_group(&s, out);
+        stk_buf_printf(out,
+                       "access:\n  sharing: shared\n  shuffle: %s\nreader:\n  threads: %u\n"
+                       "training:\n  batch: %u\n",
+                       s.singles ? "samples" : "files", THREADS,
+                       s.samples < BATCH ? (unsigned)s.samples : BATCH);
+        rc = stk_buf_check(out, err);
+    }
+    free(s.root);
+    return rc;
+}

@@ -1,0 +1,109 @@
+/*
+ * judge.c - what the runs show: pairs of one round, whose ratio does not suffer from a machine that
+ * gets slower meanwhile; verdicts; and the ranking.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/priv.h"
+
+#define PAIRS_MAX 256
+#define NEARLY    0.95 /* of the best gain: not worth more effort */
+
+const char *stk_tune_verdict_name(enum stk_tune_verdict v)
+{
+    static const char *const names[] = {
+        [STK_TUNE_GAIN] = "gain",       [STK_TUNE_NOTHING] = "nothing",
+        [STK_TUNE_UNCLEAR] = "unclear", [STK_TUNE_DROPPED] = "dropped",
+        [STK_TUNE_SKIPPED] = "skipped", [STK_TUNE_FAILED] = "failed",
+    };
+    return names[v];
+}
+
+/* The value of the run of that number; NaN: none, or it failed. */
+static double value_of(const struct stk_study_series *s, uint32_t repeat)
+{
+    double v = NAN;
+    for (size_t i = 0; i < s->nruns; i++)
+        if (s->run[i].repeat == repeat && s->run[i].status == STK_RUN_OK)
+            v = s->run[i].value;
+    return v;
+}
+
+struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
+                                       const struct stk_study_series *other)
+{
+    double d[PAIRS_MAX];
+    struct stk_summary sum;
+    struct stk_tune_ratio r = {.times = NAN, .ci = {NAN, NAN}};
+    for (size_t i = 0; i < other->nruns && r.pairs < PAIRS_MAX; i++) {
+        double a = value_of(base, other->run[i].repeat), b = other->run[i].value;
+        if (other->run[i].status == STK_RUN_OK && a > 0 && b > 0)
+            d[r.pairs++] = log(a / b);
+    }
+    if (!r.pairs || !stk_summarise(d, r.pairs, &sum))
+        return r;
+    r.times = exp(sum.mean);
+    if (r.pairs > 1 && stk_interval_known(sum.mean_ci))
+        r.ci = (struct stk_interval){exp(sum.mean_ci.lo), exp(sum.mean_ci.hi)};
+    return r;
+}
+
+enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least)
+{
+    if (!stk_interval_known(r->ci))
+        return STK_TUNE_UNCLEAR;
+    return r->ci.lo > 1 + least   ? STK_TUNE_GAIN
+           : r->ci.hi < 1 + least ? STK_TUNE_NOTHING
+                                  : STK_TUNE_UNCLEAR;
+}
+
+/* ---- the ranking ---------------------------------------------------------------------------- */
+
+static unsigned effort_of(const struct stk_tune_candidate *c)
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < c->nchanges; i++)
+        sum += c->change[i].kind->effort;
+    return sum;
+}
+
+/* Gains first, the largest before the others; then what was tried; then what was not. */
+static double key_of(const struct stk_tune_candidate *c)
+{
+    double times = isnan(c->gain.times) ? 0 : fmin(c->gain.times, 1e6);
+    return (c->verdict == STK_TUNE_GAIN ? 0 : 1e9 * (1 + (double)c->verdict)) - times;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct stk_tune_candidate *x = a, *y = b;
+    double kx = key_of(x), ky = key_of(y);
+    if (kx != ky)
+        return kx < ky ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+/* Of those that gain nearly as much as the best, the one that takes least effort. */
+static size_t choose(const struct stk_tune *t)
+{
+    size_t best = 0;
+    double most = 1;
+    for (size_t i = 1; i < t->n; i++)
+        if (t->candidate[i].verdict == STK_TUNE_GAIN)
+            most = fmax(most, t->candidate[i].gain.times);
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        if (c->verdict == STK_TUNE_GAIN && c->gain.times >= NEARLY * most &&
+            (!best || effort_of(c) < effort_of(&t->candidate[best])))
+            best = i;
+    }
+    return best;
+}
+
+void stk_tune_rank(struct stk_tune *t)
+{
+    if (t->n > 1)
+        qsort(t->candidate + 1, t->n - 1, sizeof *t->candidate, by_rank);
+    t->best = choose(t);
+}

@@ -1,0 +1,268 @@
+/*
+ * measure.c - the candidates as points of a study, until the difference of each to the baseline is
+ * clear, or the time is up; and what the runs of the study show.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "tune/priv.h"
+
+#define RUNS_MIN  3
+#define RUNS_MAX  15
+#define PATIENCE  5.0  /* times the time of the baseline: then a candidate has lost */
+#define SLOWEST_S 30.0 /* but at least this */
+#define METRIC    "\"epoch_seconds\": ([0-9.e+-]+)"
+
+/* A virtual clock has no noise. */
+static uint64_t runs_min(const struct stk_tuner *t)
+{
+    return t->plan->storage ? 2 : RUNS_MIN;
+}
+
+typedef bool takes_fn(const struct stk_tune_candidate *c);
+
+/* ---- points --------------------------------------------------------------------------------- */
+
+static bool make_point(struct stk_tuner *t, const struct stk_tune_candidate *c, struct stk_point *p)
+{
+    const char **argv = stk_arena_alloc(&t->out->arena, 8 * sizeof *argv);
+    *p = (struct stk_point){.id = c->id, .label = c->label, .series = c->id, .n = 1, .argv = argv};
+    if (!argv)
+        return false;
+    /* Paths are in the description, not here, where braces have a meaning. */
+    const char *words[] = {t->self, "tune", "--step", c->id, ".", NULL};
+    memcpy(argv, words, sizeof words);
+    return true;
+}
+
+static int make_points(struct stk_tuner *t, takes_fn *takes, struct stk_point **out, size_t *n,
+                       struct stk_err *err)
+{
+    struct stk_point *p = stk_arena_alloc(&t->out->arena, t->out->n * sizeof *p);
+    *n = 0;
+    for (size_t i = 0; p && i < t->out->n; i++)
+        if ((i == 0 || takes(&t->out->candidate[i])) &&
+            !make_point(t, &t->out->candidate[i], &p[(*n)++]))
+            p = NULL;
+    *out = p;
+    return p ? 0 : stk_err_nomem(err, t->out->n * sizeof *p);
+}
+
+/* ---- while it runs -------------------------------------------------------------------------- */
+
+static const struct stk_study_series *series_of(const struct stk_runner *r, const char *id)
+{
+    const struct stk_study *s = stk_runner_study(r);
+    for (size_t i = 0; i < s->nseries; i++)
+        if (strcmp(s->series[i].name, id) == 0)
+            return &s->series[i];
+    return NULL;
+}
+
+static bool is_base(const struct stk_tally *t)
+{
+    return strcmp(t->point->id, STK_TUNE_BASE) == 0;
+}
+
+static bool is_clear(const struct stk_tuner *t, const struct stk_runner *r, const char *id)
+{
+    const struct stk_study_series *base = series_of(r, STK_TUNE_BASE), *other = series_of(r, id);
+    if (!base || !other)
+        return false;
+    struct stk_tune_ratio ratio = stk_tune_compare(base, other);
+    return ratio.pairs >= runs_min(t) && stk_tune_judge(&ratio, t->plan->least) != STK_TUNE_UNCLEAR;
+}
+
+/* The baseline is needed as long as something is compared with it. */
+static bool enough(void *user, const struct stk_runner *r, const struct stk_tally *tally)
+{
+    const struct stk_tuner *t = user;
+    size_t n;
+    const struct stk_tally *all = stk_runner_tally(r, &n);
+    bool base = is_base(tally), done = true;
+    if (!base)
+        return is_clear(t, r, tally->point->id);
+    for (size_t i = 0; i < n; i++)
+        done = done && (is_base(&all[i]) || all[i].done);
+    return done;
+}
+
+static int on_run(void *user, const struct stk_runner_state *st)
+{
+    struct stk_tuner *t = user;
+    char left[32] = "";
+    if (st->left_s >= 1)
+        stk_format_duration(st->left_s, left, sizeof left);
+    return stk_tuner_doing(t, "run %llu: %.100s%s%s%s", (unsigned long long)st->done + 1,
+                           st->label ? st->label : "", *left ? "; at most " : "", left,
+                           *left ? " left" : "");
+}
+
+/* ---- what it shows -------------------------------------------------------------------------- */
+
+/* The reason why a candidate has no time. */
+static void explain(struct stk_tune_candidate *c, const struct stk_study_series *s)
+{
+    const struct stk_study_run *run = s->nruns ? &s->run[s->nruns - 1] : NULL;
+    const char *note = run && run->note ? run->note : "no run of it has ended";
+    const char *file = strstr(note, "; see output/"); /* removed with the study */
+    bool slow = run && run->status == STK_RUN_TIMEOUT;
+    c->verdict = slow ? STK_TUNE_NOTHING : run ? STK_TUNE_FAILED : STK_TUNE_UNCLEAR;
+    if (slow)
+        snprintf(c->why, sizeof c->why, "takes more than %.0f times as long", PATIENCE);
+    else
+        snprintf(c->why, sizeof c->why, "%.*s", file ? (int)(file - note) : 300, note);
+}
+
+static double utilisation(const struct stk_tuner *t, double epoch_s)
+{
+    return t->s.compute_s > 0 && epoch_s > 0 ? fmin(t->s.compute_s / epoch_s, 1) : NAN;
+}
+
+static int take_times(struct stk_tuner *t, struct stk_tune_candidate *c,
+                      const struct stk_study_series *s, struct stk_err *err)
+{
+    double *v = calloc(s->nruns + 1, sizeof *v);
+    struct stk_summary sum;
+    size_t n = 0;
+    if (!v)
+        return stk_err_nomem(err, s->nruns * sizeof *v);
+    for (size_t i = 0; i < s->nruns; i++)
+        if (s->run[i].status == STK_RUN_OK)
+            v[n++] = s->run[i].value;
+    if (n && stk_summarise(v, n, &sum)) {
+        c->epoch_s = sum.median;
+        c->epoch_ci = n < 6 ? sum.mean_ci : sum.median_ci;
+        c->utilisation = utilisation(t, sum.median);
+    }
+    c->runs += n;
+    free(v);
+    return 0;
+}
+
+static int take_result(struct stk_tuner *t, struct stk_tune_candidate *c, bool confirms,
+                       struct stk_err *err)
+{
+    const struct stk_study_series *base = series_of(t->runner, STK_TUNE_BASE);
+    const struct stk_study_series *s = series_of(t->runner, c->id);
+    if (!base || !s)
+        return 0;
+    bool any = false;
+    for (size_t i = 0; i < s->nruns; i++)
+        any = any || s->run[i].status == STK_RUN_OK;
+    if (!any && confirms && c->runs)
+        return 0; /* the first study stands */
+    if (!any)
+        explain(c, s);
+    int rc = any ? take_times(t, c, s, err) : 0;
+    if (any && c->nchanges) {
+        c->gain = stk_tune_compare(base, s);
+        c->verdict = stk_tune_judge(&c->gain, t->plan->least);
+        c->confirmed = confirms;
+    }
+    return rc;
+}
+
+static int take_all(struct stk_tuner *t, takes_fn *takes, bool confirms, struct stk_err *err)
+{
+    int rc = 0;
+    size_t n;
+    const struct stk_tally *all = stk_runner_tally(t->runner, &n);
+    for (size_t i = 0; i < t->out->n && !rc; i++)
+        if (i == 0 || takes(&t->out->candidate[i]))
+            rc = take_result(t, &t->out->candidate[i], confirms, err);
+    for (size_t i = 0; i < n; i++)
+        t->out->budget_spent = t->out->budget_spent || !all[i].done;
+    return rc;
+}
+
+/* ---- the study ------------------------------------------------------------------------------ */
+
+static int open_runner(struct stk_tuner *t, const char *dir, struct stk_runner_plan *p,
+                       struct stk_err *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s/plan.json", stk_base_name(dir));
+    if (!stk_folder_has(&t->work, name))
+        return stk_runner_new(p, dir, &t->runner, err);
+    struct stk_runner_change change = {.variant = p->variant,
+                                       .nvariants = p->nvariants,
+                                       .runs_min = p->runs_min,
+                                       .runs_max = p->runs_max,
+                                       .precision = NAN,
+                                       .timeout_s = NAN,
+                                       .budget_s = p->budget_s,
+                                       .at_once = UINT64_MAX};
+    return stk_runner_resume(dir, &change, &t->runner, err);
+}
+
+static void set_plan(const struct stk_tuner *t, double budget_s, struct stk_runner_plan *p)
+{
+    double run_s = t->s.epoch_s > 0 ? PATIENCE * t->run_s : 0;
+    p->cwd = t->work.path;
+    p->pin = false;
+    p->runs_min = runs_min(t);
+    p->runs_max = RUNS_MAX;
+    p->warmup = 0;
+    p->seed = t->plan->seed;
+    p->budget_s = fmax(budget_s, 1);
+    p->timeout_s = fmax(run_s, SLOWEST_S);
+    p->metric = METRIC;
+    p->via = t->plan->via;
+    p->sbatch = t->plan->sbatch;
+}
+
+static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, double budget_s,
+                     bool confirms, struct stk_err *err)
+{
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
+    struct stk_runner_watch watch = {.tick = on_run, .enough = enough, .user = t};
+    struct stk_point *points = NULL;
+    char *dir = stk_folder_path(&t->work, study);
+    int rc = dir ? make_points(t, takes, &points, &p.nvariants, err) : stk_err_nomem(err, 8);
+    p.variant = points;
+    set_plan(t, budget_s, &p);
+    rc = rc ? rc : open_runner(t, dir, &p, err);
+    rc = rc ? rc : stk_runner_go(t->runner, &watch, err);
+    if (t->runner && (!rc || rc == STK_E_STOPPED)) {
+        int late = take_all(t, takes, confirms, rc ? NULL : err);
+        rc = rc ? rc : late;
+    }
+    if (rc && rc != STK_E_STOPPED && t->runner)
+        (void)stk_runner_cancel(t->runner, NULL);
+    free(dir);
+    return rc;
+}
+
+#define BUSY 0.25 /* of the CPUs: enough to blur times */
+
+static void note_noise(struct stk_tuner *t)
+{
+    const struct stk_runner_conditions *c = stk_runner_conditions(t->runner);
+    if (c->others_cores > BUSY * c->cpus_usable && !t->plan->storage && !t->noisy++)
+        stk_tune_note(t->out,
+                      "Other programs kept %.1f of the %u CPUs busy meanwhile: intervals are wider "
+                      "than on a quiet machine",
+                      c->others_cores, c->cpus_usable);
+}
+
+int stk_tune_measure(struct stk_tuner *t, const char *study, takes_fn *takes, double budget_s,
+                     bool confirms, struct stk_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < t->out->n; i++)
+        n += takes(&t->out->candidate[i]);
+    if (!n)
+        return 0;
+    int rc = stk_tune_write_spec(t, err);
+    rc = rc ? rc : run_study(t, study, takes, budget_s, confirms, err);
+    if (t->runner) {
+        note_noise(t);
+        stk_runner_free(t->runner);
+        t->runner = NULL;
+    }
+    return rc;
+}

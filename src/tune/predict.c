@@ -1,0 +1,366 @@
+/*
+ * predict.c - what a change can gain at most, by what the job waits for; and what it should gain,
+ * by a model of a step: requests and opens of a batch, the storage that answers them, the threads
+ * that make them, the CPU time of decoding.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "stage/measure.h"
+#include "tune/priv.h"
+
+#define LOADER_LANES   16.0 /* requests that stoker's loader has under way, at least */
+#define LOADER_REQUEST 1048576.0
+#define MEASURE_S      0.2
+#define MEASURE_BYTES  (32u << 20)
+#define TRUSTED        1.5 /* a model that misses the baseline by more than this drops nothing */
+
+/* ---- storage -------------------------------------------------------------------------------- */
+
+static const struct stk_tune_storage in_memory = {
+    .latency_s = 2e-6, .read_Bps = 4e9, .open_s = 1e-5, .write_Bps = 2e9};
+
+static void take_measured(const struct stk_measured *m, struct stk_tune_storage *out)
+{
+    *out = (struct stk_tune_storage){.latency_s = m->latency_s,
+                                     .read_Bps = m->read_Bps,
+                                     .write_Bps = m->write_Bps,
+                                     .open_s = m->opens_per_s > 0 ? 1 / m->opens_per_s : 0};
+    /* An open was measured with its first request. */
+    out->open_s = fmax(out->open_s - m->latency_s, 0);
+}
+
+/* "100M,1ms": what --virtual-storage says. */
+static void take_virtual(const char *text, struct stk_tune_storage *out)
+{
+    char rate[32];
+    uint64_t bytes = 0;
+    size_t n = strcspn(text, ",");
+    snprintf(rate, sizeof rate, "%.*s", (int)(n < 31 ? n : 31), text);
+    (void)stk_parse_size(rate, &bytes, NULL);
+    out->read_Bps = out->write_Bps = (double)bytes;
+    text += n + (text[n] == ',');
+    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(text, ","), text);
+    (void)stk_parse_duration(rate, &out->latency_s, NULL);
+    out->open_s = out->latency_s;
+}
+
+static double lanes_of(const struct stk_tune_subject *s, const struct stk_workload *w);
+
+/* What the calls of the job itself took says more than any other measurement. Requests that are
+ * under way together share the rate. */
+static void take_pilot(struct stk_tune_subject *s)
+{
+    double wire = s->storage.read_Bps > 0 ? s->request_bytes / s->storage.read_Bps : 0;
+    double own = s->request_s - wire * lanes_of(s, &s->w) * (double)s->ranks;
+    if (s->open_s > 0)
+        s->storage.open_s = s->open_s;
+    if (s->request_s > 0)
+        s->storage.latency_s = fmax(own, fmin(s->storage.latency_s, s->request_s));
+}
+
+/* Small files say little about the rate of large requests. */
+static void measure_beside(struct stk_tuner *t, const struct stk_measure_how *how)
+{
+    const struct stk_fs *fs = stk_fs_of_path(t->work.path);
+    struct stk_measured m;
+    if (t->plan->storage || stk_measure_folder(t->work.path, fs->name, fs->memory, how, &m) != 0)
+        return;
+    t->s.storage.read_Bps = fmax(t->s.storage.read_Bps, m.read_Bps);
+    t->s.storage.write_Bps = m.write_Bps;
+}
+
+void stk_tune_measure_storage(struct stk_tuner *t)
+{
+    const struct stk_measure_how how = {.test_s = MEASURE_S,
+                                        .max_bytes = MEASURE_BYTES,
+                                        .stop = stk_tuner_tick,
+                                        .user = t};
+    struct stk_measured m;
+    if (stk_tuner_doing(t, "measuring the storage"))
+        return;
+    if (t->plan->storage)
+        take_virtual(t->plan->storage, &t->s.storage);
+    else if (t->s.source &&
+             stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
+        take_measured(&m, &t->s.storage);
+    measure_beside(t, &how);
+    if (!t->plan->storage)
+        take_pilot(&t->s);
+    for (size_t i = 0; i < t->s.nnear; i++) {
+        struct stk_tune_near *n = &t->s.near[i];
+        if (n->fs->memory)
+            n->storage = in_memory;
+        else if (stk_measure_folder(n->path, n->fs->name, false, &how, &m) == 0)
+            take_measured(&m, &n->storage);
+    }
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+/* What the batch of one rank asks for. */
+struct batch {
+    double opens, requests, bytes;
+};
+
+static double at_least_one(double v)
+{
+    return v < 1 ? 1 : v;
+}
+
+/* Of the groups of a replay from number `first` on. */
+static struct batch of_groups(const struct stk_workload *w, size_t first)
+{
+    struct batch b = {0};
+    for (size_t i = first; i < w->ngroups; i++) {
+        const struct stk_bench_group *g = &w->group[i];
+        double share = (double)w->training.batch / (double)(g->per ? g->per : 1);
+        if (g->keep || g->when != STK_WHEN_SAMPLE)
+            continue;
+        double bytes = (double)(g->bytes ? g->bytes : 0);
+        if (!g->bytes)
+            bytes = (double)g->opens * stk_dist_mean(&g->size);
+        b.opens += share * (double)(g->opens + g->stats);
+        b.requests += share * (double)g->requests;
+        b.bytes += share * bytes;
+    }
+    return b;
+}
+
+static struct batch of_workload(const struct stk_workload *w)
+{
+    double n = (double)w->training.batch, m = stk_dist_mean(&w->dataset.record);
+    double per_file = (double)w->dataset.samples_per_file, transfer = (double)w->access.transfer_bytes;
+    struct batch b = {.opens = n / per_file, .bytes = n * m};
+    if (w->ngroups)
+        return of_groups(w, 0);
+    if (w->dataset.format == STK_BENCH_HDF5)
+        b.requests = n * (w->dataset.chunk_bytes ? at_least_one(m / (double)w->dataset.chunk_bytes) : 1);
+    else if (stk_bench_is_stream(w->dataset.format))
+        b.requests = transfer > 0 ? b.bytes / transfer : n;
+    else
+        b.requests = b.opens * (transfer > 0 ? at_least_one(per_file * m / transfer) : 1);
+    return b;
+}
+
+static double lanes_of(const struct stk_tune_subject *s, const struct stk_workload *w)
+{
+    double n = (double)(w->reader.threads ? w->reader.threads : 1);
+    n = fmin(n, (double)w->reader.prefetch);
+    if (!stk_bench_is_stream(w->dataset.format))
+        return n;
+    bool own = w->access.sharing == STK_SHARING_OWN;
+    return own ? fmin(n, at_least_one((double)(w->dataset.files / s->ranks))) : 1;
+}
+
+/* How a candidate reads. */
+struct way {
+    const struct stk_workload *w;
+    const struct stk_tune_storage *st;
+    bool loader, packed;
+    double shrunk; /* bytes of the packed data per byte of the data */
+};
+
+/* Seconds of I/O and decoding per step, pipelined. */
+static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    struct batch b = of_workload(y->w);
+    double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
+    double think = (double)y->w->training.batch * stk_dist_mean(&y->w->reader.think);
+    double workers = fmin(lanes, at_least_one((double)s->cpus / ranks));
+    /* What is read beside the dataset stays as it is. */
+    struct batch rest = of_groups(y->w, 1);
+    if (y->packed) {
+        b.bytes = y->shrunk * (b.bytes - rest.bytes);
+        b.opens = 0;
+        b.requests = b.bytes / LOADER_REQUEST;
+    }
+    double beside = rest.opens * y->st->open_s + rest.requests * y->st->latency_s;
+    double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
+    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
+    if (y->loader)
+        return fmax(fmax(waits / LOADER_LANES, ranks * wire),
+                    fmax(think / workers, beside / lanes));
+    return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
+}
+
+/* Seconds of an epoch without checkpoints. */
+static double epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    const struct stk_workload *w = y->w;
+    double batches = (double)(w->dataset.files * w->dataset.samples_per_file) /
+                     (double)w->training.batch;
+    bool all = w->access.offsets == STK_OFFSETS_SAME && !y->loader;
+    double same = all ? 1 : (double)s->ranks;
+    double steps = batches / same, compute = stk_dist_mean(&w->training.compute);
+    double io = io_seconds(s, y);
+    if (w->reader.load == STK_LOAD_START)
+        return steps * (compute + io / (double)w->training.epochs);
+    bool waits = w->reader.threads == 0 && !y->loader;
+    return steps * (waits ? compute + io : fmax(compute, io));
+}
+
+/* ---- a candidate ---------------------------------------------------------------------------- */
+
+static const struct stk_tune_storage *storage_of(const struct stk_tune_subject *s,
+                                                 const struct stk_tune_change *c)
+{
+    return c->where && c->copy.path ? &s->near[c->near].storage : &s->storage;
+}
+
+/* The workload with the keys of a candidate. False: they contradict each other. */
+static bool changed(const struct stk_tune_subject *s, const struct stk_tune_candidate *c,
+                    const struct stk_tune_plan *p, struct stk_workload *w)
+{
+    int rc = stk_workload_read(s->w.path, p->small, w, NULL);
+    for (const char *const *k = p->set; k && *k && !rc; k++)
+        rc = stk_workload_set(w, *k, NULL);
+    for (size_t i = 0; i < c->nchanges; i++)
+        for (size_t n = 0; n < c->change[i].nset && !rc; n++)
+            rc = stk_workload_set(w, c->change[i].set[n], NULL);
+    return (rc ? rc : stk_workload_settle(w, NULL)) == 0;
+}
+
+static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    struct stk_workload w = {0};
+    struct way y = {.w = &w, .st = &t->s.storage, .shrunk = 1};
+    double seconds = NAN;
+    for (size_t i = 0; i < c->nchanges; i++) {
+        const struct stk_tune_change *x = &c->change[i];
+        y.loader = y.loader || x->loader;
+        y.packed = y.packed || x->use == STK_USE_LOADER;
+        if (x->use != STK_USE_NOTHING)
+            y.st = storage_of(&t->s, x);
+        if (x->use == STK_USE_LOADER && !isnan(x->copy.prepare_s) && t->s.bytes)
+            y.shrunk = (double)x->copy.bytes / (double)t->s.bytes;
+        else if (x->codec)
+            y.shrunk = NAN;
+    }
+    if (changed(&t->s, c, t->plan, &w) && w.dataset.format != STK_BENCH_NONE)
+        seconds = y.st->read_Bps > 0 || y.st->latency_s > 0 ? epoch_seconds(&t->s, &y) : NAN;
+    stk_workload_release(&w);
+    return seconds;
+}
+
+/* Checkpoints take as long as their bytes take on the other storage. */
+static double model_saves(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    const struct stk_tune_subject *s = &t->s;
+    for (size_t i = 0; i < s->nnear; i++)
+        if (c->change[0].where == s->near[i].path && s->near[i].storage.write_Bps > 0 &&
+            s->storage.write_Bps > 0)
+            return s->epoch_s * (1 - s->save_share *
+                                         (1 - s->storage.write_Bps / s->near[i].storage.write_Bps));
+    return s->epoch_s * (1 - s->save_share);
+}
+
+static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double base)
+{
+    bool saves = c->change[0].kind->helps == STK_HELPS_SAVES;
+    double reads = t->s.epoch_s * (1 - t->s.save_share), rest = t->s.epoch_s - reads;
+    if (saves && c->nchanges == 1)
+        c->predicted_s = model_saves(t, c);
+    else
+        c->predicted_s = rest + reads * model(t, c) / base;
+}
+
+/* ---- dropping ------------------------------------------------------------------------------- */
+
+static double share_of(const struct stk_tune_subject *s, enum stk_tune_helps helps)
+{
+    return helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
+}
+
+/* The loader divides the samples as well. */
+static bool touches_shares(const struct stk_tune_subject *s, const struct stk_tune_candidate *c)
+{
+    const struct stk_tune_change *x = &c->change[0];
+    return x->kind->slots & STK_SLOT_SHARD ||
+           (x->loader && s->w.access.offsets == STK_OFFSETS_SAME && s->ranks > 1);
+}
+
+/* A change cannot save more than the time that the job waits for what it changes. Dividing samples
+ * by rank also saves steps. */
+static void bound(const struct stk_tune_subject *s, struct stk_tune_candidate *c, double least)
+{
+    const struct stk_tune_kind *k = c->change[0].kind;
+    double share = share_of(s, k->helps);
+    if (touches_shares(s, c) || isnan(share) || 1 / (1 - fmin(share, 0.999)) >= 1 + least)
+        return;
+    c->verdict = STK_TUNE_DROPPED;
+    snprintf(c->why, sizeof c->why, "the job waits for %s only %.1f %% of its time",
+             k->helps == STK_HELPS_SAVES ? "checkpoints" : "data", 100 * share);
+}
+
+/* What takes time and space to prepare is worth it only if it is expected to gain something. */
+static void drop(const struct stk_tuner *t, struct stk_tune_candidate *c)
+{
+    double times = t->s.epoch_s / c->predicted_s;
+    if (!c->change[0].kind->prepare || isnan(times) || times >= 1 + t->plan->least)
+        return;
+    c->verdict = STK_TUNE_DROPPED;
+    snprintf(c->why, sizeof c->why,
+             "it is expected to be %.2f times as fast: this storage answers large requests no "
+             "faster",
+             times);
+}
+
+/* ---- what the budget allows ----------------------------------------------------------------- */
+
+#define ROUNDS 3.5 /* that a candidate should have a chance of */
+
+static double promise(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    return isnan(c->predicted_s) ? 1 + t->plan->least : t->s.epoch_s / c->predicted_s;
+}
+
+static struct stk_tune_candidate *least_promising(struct stk_tuner *t, size_t *tried)
+{
+    struct stk_tune_candidate *least = NULL;
+    *tried = 0;
+    for (size_t i = 1; i < t->out->n; i++) {
+        struct stk_tune_candidate *c = &t->out->candidate[i];
+        if (c->verdict != STK_TUNE_UNCLEAR)
+            continue;
+        ++*tried;
+        /* Of equals the one that takes more effort, which is further down. */
+        if (!least || promise(t, c) <= promise(t, least))
+            least = c;
+    }
+    return least;
+}
+
+void stk_tune_ration(struct stk_tuner *t)
+{
+    double runs = t->run_cost_s > 0 ? 0.6 * stk_tuner_left_s(t) / t->run_cost_s : INFINITY;
+    size_t room = runs / ROUNDS - 1 < STK_TUNE_MAX ? (size_t)fmax(runs / ROUNDS - 1, 1)
+                                                   : STK_TUNE_MAX;
+    for (size_t tried;;) {
+        struct stk_tune_candidate *c = least_promising(t, &tried);
+        if (tried <= room)
+            return;
+        c->verdict = STK_TUNE_SKIPPED;
+        snprintf(c->why, sizeof c->why,
+                 "the budget allows %zu change%s, and others promise more: use a larger --budget",
+                 room, room == 1 ? "" : "s");
+    }
+}
+
+void stk_tune_predict(struct stk_tuner *t)
+{
+    struct stk_tune *out = t->out;
+    double base = model(t, &out->candidate[0]), off = base / t->s.epoch_s;
+    bool trusted = off < TRUSTED && off > 1 / TRUSTED;
+    out->candidate[0].predicted_s = t->s.epoch_s;
+    for (size_t i = 1; i < out->n; i++) {
+        struct stk_tune_candidate *c = &out->candidate[i];
+        if (c->verdict != STK_TUNE_UNCLEAR)
+            continue;
+        predict(t, c, base);
+        bound(&t->s, c, t->plan->least);
+        if (c->verdict == STK_TUNE_UNCLEAR && trusted && isnan(c->change[0].copy.prepare_s))
+            drop(t, c);
+    }
+}

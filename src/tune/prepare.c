@@ -1,0 +1,348 @@
+/*
+ * prepare.c - the folders of a call, and what the candidates need in them: data in another form or
+ * place, made by child processes. A candidate that cannot be prepared is skipped by name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/spawn.h"
+#include "base/units.h"
+#include "tune/spec.h"
+
+#define GRACE_S     20
+#define SAID_MAX    8192
+#define WORDS_MAX   24
+#define TIME_SHARE  0.5          /* of the budget: for all preparing */
+#define SPARE_BYTES (64u << 20)  /* stay free */
+#define PER_FILE    4096u        /* bytes that a copy adds to each file, at most */
+
+/* ---- folders -------------------------------------------------------------------------------- */
+
+/* The folder that contains the data, or the current one if nothing is prepared beside it. */
+static char *parent_of(const char *path)
+{
+    char *copy = path ? strdup(path) : NULL, *slash = copy ? strrchr(copy, '/') : NULL;
+    if (slash)
+        slash[slash == copy] = '\0';
+    return copy;
+}
+
+int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
+{
+    const char *data = t->s.save ? t->s.save : t->s.source;
+    char *up = t->plan->beside ? strdup(t->plan->beside) : parent_of(data);
+    int rc = stk_folder_temp(&t->work, up ? up : ".", STK_TUNE_PREFIX, err);
+    if (rc)
+        rc = stk_err_wrap(err, rc,
+                          "prepared data and results lie in a folder on the storage of the data; "
+                          "--beside names one that you can write");
+    free(up);
+    return rc;
+}
+
+/* The folder of the call on storage number i, made when it is first needed. */
+static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct stk_err *err)
+{
+    struct stk_folder *f = &t->there[i];
+    int rc = f->fd >= 0 ? 0 : stk_folder_temp(f, t->s.near[i].path, STK_TUNE_PREFIX, err);
+    *path = rc ? NULL : f->path;
+    /* A --clean after a crash must find it. */
+    return rc ? rc : stk_tune_write_spec(t, err);
+}
+
+void stk_tune_note_indexes(struct stk_tuner *t)
+{
+    const char *const data[] = {t->s.source, t->s.save};
+    for (size_t i = 0; i < 2; i++) {
+        char *name = NULL;
+        if (!data[i] || asprintf(&name, "%s.stkidx", data[i]) < 0)
+            continue;
+        bool there = access(name, F_OK) == 0;
+        t->index[i] = there ? NULL : name;
+        if (there)
+            free(name);
+    }
+}
+
+void stk_tune_remove_indexes(struct stk_tuner *t)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const char *name;
+        int dirfd;
+        if (t->index[i] && stk_open_parent(t->index[i], &dirfd, &name, NULL) == 0) {
+            (void)stk_unlink_at(dirfd, name, t->index[i], NULL);
+            close(dirfd);
+        }
+        free(t->index[i]);
+    }
+}
+
+void stk_tune_remove(struct stk_tuner *t)
+{
+    struct stk_folder *all[STK_TUNE_NEAR + 1] = {&t->work};
+    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
+        all[i + 1] = &t->there[i];
+    for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
+        if (all[i]->fd < 0)
+            continue;
+        stk_folder_destroy(all[i]);
+        if (access(all[i]->path, F_OK) == 0)
+            stk_tune_note(t->out, "%.250s could not be removed", all[i]->path);
+    }
+}
+
+static bool is_ours(const char *path)
+{
+    return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
+}
+
+int stk_tune_clean(const char *dir, struct stk_err *err)
+{
+    struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
+    int rc = stk_tune_spec_open(&s, dir, err);
+    const char *const *more = rc ? NULL : stk_tune_spec_folders(&s);
+    for (; more && *more; more++) {
+        struct stk_folder f = STK_FOLDER_INIT;
+        if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
+            stk_folder_destroy(&f);
+        stk_folder_release(&f);
+    }
+    if (!rc)
+        stk_folder_destroy(&s.folder);
+    stk_tune_spec_close(&s);
+    return rc;
+}
+
+/* ---- space ---------------------------------------------------------------------------------- */
+
+static uint64_t free_bytes(const char *path)
+{
+    struct statvfs fs;
+    if (statvfs(path, &fs) != 0)
+        return 0;
+    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return room > SPARE_BYTES ? room - SPARE_BYTES : 0;
+}
+
+static void skip(struct stk_tune_candidate *c, const char *fmt, ...) STK_PRINTF(2, 3);
+static void skip(struct stk_tune_candidate *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->why, sizeof c->why, fmt, ap);
+    va_end(ap);
+    c->verdict = STK_TUNE_SKIPPED;
+}
+
+/* False: there is no room for it. */
+static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, const char *dir,
+                     uint64_t used)
+{
+    const struct stk_tune_change *x = &c->change[0];
+    uint64_t need = t->s.bytes + t->s.files * PER_FILE, room = free_bytes(dir);
+    uint64_t limit = t->plan->space_bytes;
+    char a[32], b[32];
+    if (x->where && t->s.near[x->near].room_bytes < room)
+        room = t->s.near[x->near].room_bytes;
+    if (need > room)
+        skip(c, "it needs %s in %.150s, and %s are free", stk_format_size(need, a, sizeof a), dir,
+             stk_format_size(room, b, sizeof b));
+    else if (limit && used + need > limit)
+        skip(c, "it needs %s, and --space %s is taken by other copies",
+             stk_format_size(need, a, sizeof a), stk_format_size(limit, b, sizeof b));
+    return c->verdict != STK_TUNE_SKIPPED;
+}
+
+/* ---- one copy ------------------------------------------------------------------------------- */
+
+/* The last line that is no hint, without "stoker: pack: ". */
+static const char *last_line(struct stk_buf *said)
+{
+    char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
+    size_t n = strlen(text);
+    while (n && text[n - 1] == '\n')
+        text[--n] = '\0';
+    for (char *at = text; (at = strchr(at, '\n')); *at++ = '\0')
+        line = strncmp(at + 1, "hint:", 5) == 0 ? line : at + 1;
+    return strncmp(line, "stoker: ", 8) == 0 ? line + 8 : line;
+}
+
+static int sync_folder(const char *path, struct stk_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = fd < 0 || syncfs(fd) != 0;
+    rc = rc ? stk_err_sys(err, path, "sync") : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static void measure_copy(struct stk_tune_copy *copy)
+{
+    int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    copy->bytes = copy->files = 0;
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        copy->bytes = (uint64_t)st.st_size;
+        copy->files = 1;
+        close(fd);
+    } else {
+        stk_tune_tree(fd, &copy->files, &copy->bytes);
+    }
+}
+
+/* `stoker stage` prints the path of the copy; others make it where they were told. */
+static const char *made_at(struct stk_tuner *t, struct stk_buf *printed, const char *path)
+{
+    char *text = (char *)(uintptr_t)stk_buf_cstr(printed);
+    text[strcspn(text, "\n")] = '\0';
+    return *text == '/' ? stk_tune_text(t, "%s", text) : path;
+}
+
+static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double limit_s,
+                       struct stk_err *err)
+{
+    struct stk_tune_change *x = &c->change[0];
+    const char *argv[WORDS_MAX];
+    struct stk_buf printed = STK_BUF_INIT, said = STK_BUF_INIT;
+    x->kind->prepare(t, x, argv, WORDS_MAX);
+    struct stk_child child = {.argv = argv,
+                              .fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_PIPE},
+                              .own_group = true,
+                              .death_signal = SIGTERM,
+                              .timeout_s = limit_s,
+                              .grace_s = GRACE_S,
+                              .tick = stk_tuner_tick,
+                              .text = {NULL, &printed, &said},
+                              .text_max = {0, SAID_MAX, SAID_MAX},
+                              .user = t};
+    double start = stk_now();
+    errno = stk_child_start(&child);
+    int rc = errno ? stk_err_sys(err, argv[0], "start") : 0;
+    if (!rc)
+        (void)stk_child_attend(&child);
+    if (!rc && child.stopped)
+        rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    else if (!rc && child.timed_out)
+        skip(c, "preparing it took more than %.0f s, its share of the budget: use a larger "
+                "--budget",
+             limit_s);
+    else if (!rc && child.ending.status)
+        skip(c, "%.280s", last_line(&said));
+    else if (!rc)
+        rc = sync_folder(t->work.path, err);
+    x->copy.at = made_at(t, &printed, x->copy.path);
+    stk_buf_release(&printed);
+    stk_buf_release(&said);
+    if (!rc && c->verdict != STK_TUNE_SKIPPED) {
+        bool again = x->kind->repacks && t->packed;
+        x->copy.prepare_s = stk_now() - start + (again ? t->packed->prepare_s : 0);
+        measure_copy(&x->copy);
+        if (x->kind->repacks && !t->packed && !x->where)
+            t->packed = &x->copy;
+    }
+    return rc;
+}
+
+/* ---- after a call that was stopped ---------------------------------------------------------- */
+
+/* Its folders on other storage are used again. */
+static void adopt_folders(struct stk_tuner *t)
+{
+    const char *const *more = t->earlier ? stk_tune_spec_folders(t->earlier) : NULL;
+    for (; more && *more; more++)
+        for (size_t i = 0; is_ours(*more) && i < t->s.nnear; i++) {
+            char *up = parent_of(*more);
+            if (up && strcmp(up, t->s.near[i].path) == 0 && t->there[i].fd < 0)
+                (void)stk_folder_find(&t->there[i], *more, STK_TUNE_SPEC, NULL, NULL);
+            free(up);
+        }
+}
+
+/* A copy that was made to its end is used again. */
+static void adopt_copy(struct stk_tuner *t, struct stk_tune_candidate *c)
+{
+    struct stk_tune_change *x = &c->change[0];
+    const struct stk_folder *f = x->where ? &t->there[x->near] : &t->work;
+    struct stk_tune_copy old = {0};
+    if (f->fd < 0 || !stk_tune_spec_copy(t->earlier, c->id, &old) || access(old.at, R_OK) != 0)
+        return;
+    old.path = stk_tune_text(t, "%s/%s", f->path, x->copy.path);
+    old.at = stk_tune_text(t, "%s", old.at);
+    if (!old.path || !old.at)
+        return;
+    x->copy = old;
+    if (x->kind->repacks && !t->packed && !x->where)
+        t->packed = &x->copy;
+}
+
+/* One that was not is made anew, unless its program resumes it. */
+static int remove_rest(const char *path, struct stk_err *err)
+{
+    return access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0;
+}
+
+static int prepare(struct stk_tuner *t, struct stk_tune_candidate *c, uint64_t *used,
+                   double limit_s, struct stk_err *err)
+{
+    struct stk_tune_change *x = &c->change[0];
+    const char *dir = t->work.path, *id = x->copy.path;
+    int rc = x->where ? enter_near(t, x->near, &dir, err) : 0;
+    if (rc)
+        return rc;
+    x->copy.path = stk_tune_text(t, "%s/%s", dir, id);
+    if (!x->copy.path)
+        return stk_err_nomem(err, strlen(dir));
+    rc = t->earlier ? remove_rest(x->copy.path, err) : 0;
+    if (rc)
+        return rc;
+    if (!has_room(t, c, dir, *used))
+        return 0;
+    if (stk_tuner_doing(t, "preparing: %s", c->label))
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    rc = run_prepare(t, c, limit_s, err);
+    *used += x->copy.bytes;
+    return rc ? rc : stk_tune_write_spec(t, err);
+}
+
+static bool needs_copy(const struct stk_tune_candidate *c)
+{
+    return c->nchanges == 1 && c->change[0].kind->prepare && c->verdict == STK_TUNE_UNCLEAR;
+}
+
+int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
+{
+    double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
+    uint64_t used = 0;
+    int rc = 0;
+    adopt_folders(t);
+    for (size_t i = 1; t->earlier && i < t->out->n; i++)
+        if (needs_copy(&t->out->candidate[i]))
+            adopt_copy(t, &t->out->candidate[i]);
+    for (size_t i = 1; i < t->out->n && !rc; i++) {
+        struct stk_tune_candidate *c = &t->out->candidate[i];
+        double left = until - stk_now();
+        if (!needs_copy(c))
+            continue;
+        if (c->change[0].copy.at) {
+            used += c->change[0].copy.bytes;
+            continue;
+        }
+        if (left < 1)
+            skip(c, "no time is left to prepare it: use a larger --budget");
+        else
+            rc = prepare(t, c, &used, left, err);
+    }
+    return rc;
+}

@@ -1,0 +1,170 @@
+/* priv.h - what the files of tune share: the subject, the table of kinds, one call while it runs. */
+#ifndef STK_TUNE_PRIV_H
+#define STK_TUNE_PRIV_H
+
+#include "host/fs.h"
+#include "record/folder.h"
+#include "tune/tune.h"
+
+#define STK_TUNE_SPEC   "tune.json"
+#define STK_TUNE_PREFIX "stoker-tune"
+#define STK_TUNE_BASE   "baseline"
+#define STK_TUNE_NEAR   4
+#define STK_TUNE_PACKED "packed" /* stands for the place of packed data in lines to paste */
+
+/* How fast a storage is, as far as it was measured; 0: not known. */
+struct stk_tune_storage {
+    double latency_s, read_Bps, open_s, write_Bps;
+};
+
+/* A folder on storage of this node that may take a copy. */
+struct stk_tune_near {
+    const char *path;
+    const struct stk_fs *fs;
+    uint64_t room_bytes; /* UINT64_MAX: not known */
+    struct stk_tune_storage storage;
+};
+
+/* What is tuned. Texts are in the arena of struct stk_tune. */
+struct stk_tune_subject {
+    struct stk_workload w;    /* as it is, settled */
+    const char *source;       /* its files; NULL: it reads none */
+    const char *save;         /* where checkpoints go; NULL: it writes none */
+    const struct stk_fs *fs;  /* of the source */
+    uint64_t files, bytes, samples;
+    uint64_t ranks;
+    bool cold; /* the workload does not say what the page cache holds: nothing of the data */
+    unsigned cpus;
+    uint64_t memory_bytes; /* free */
+    struct stk_tune_near near[STK_TUNE_NEAR];
+    size_t nnear;
+    struct stk_tune_storage storage; /* of the source */
+    /* Of the pilot: seconds per epoch, and the shares of them. */
+    double epoch_s, wait_share, save_share, compute_s;
+    double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
+};
+
+enum stk_tune_helps { STK_HELPS_READS, STK_HELPS_SAVES };
+/* Of two changes in one slot, a candidate has one. A loader replaces all of the reader. */
+enum stk_tune_slot {
+    STK_SLOT_DATA = 1u << 0,
+    STK_SLOT_THREADS = 1u << 1,
+    STK_SLOT_PREFETCH = 1u << 2,
+    STK_SLOT_REQUEST = 1u << 3,
+    STK_SLOT_SHARD = 1u << 4,
+    STK_SLOT_LOAD = 1u << 5,
+    STK_SLOT_SAVE = 1u << 6,
+    STK_SLOT_REREAD = 1u << 7,
+};
+
+struct stk_tuner;
+struct stk_tune_kind {
+    const char *id;
+    unsigned slots; /* enum stk_tune_slot */
+    enum stk_tune_helps helps;
+    unsigned effort;                      /* for people: among equals the smaller one wins */
+    enum stk_action_kind finds[6];        /* actions of findings that it carries out */
+    size_t nfinds;
+    const char *tool, *package;           /* a program that it needs; NULL: none */
+    /* Adds its changes, or none. */
+    int (*propose)(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err);
+    bool repacks; /* prepare() takes a packed copy as well as the data */
+    /* The program that prepares c->copy.path; NULL: nothing to prepare. */
+    size_t (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c,
+                      const char **argv, size_t max);
+    size_t (*act)(const struct stk_tune_change *c, struct stk_action *out);
+    const char *advice; /* for people, if no action says it */
+};
+extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */
+const struct stk_tune_kind *stk_tune_kind_find(const char *id);
+
+/* One call while it runs. */
+struct stk_tune_spec; /* tune/spec.h */
+
+struct stk_tuner {
+    const struct stk_tune_plan *plan;
+    struct stk_tune_spec *earlier; /* of the call that is resumed; NULL: none */
+    struct stk_tune *out;
+    struct stk_tune_subject s;
+    char self[4096];
+    struct stk_folder work;                 /* beside the data */
+    struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
+    /* A packed copy, from which others are made: reading it is faster than the data as it is. */
+    const struct stk_tune_copy *packed;
+    double start_s;
+    double run_s;      /* of the baseline: its measured steps */
+    double run_cost_s; /* the same with its start and end */
+    unsigned noisy;    /* studies during which other programs ran */
+    char *index[2];    /* files that were not there before, and are removed; NULL: none */
+    char doing[240];
+    struct stk_runner *runner; /* of the study that is judged now */
+};
+
+void stk_tune_note(struct stk_tune *t, const char *fmt, ...) STK_PRINTF(2, 3);
+/* Says what happens now; non-zero: stop. */
+int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
+int stk_tuner_tick(void *user);
+double stk_tuner_left_s(const struct stk_tuner *t); /* of the budget */
+/* In the arena of the result; NULL: no memory. */
+const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* ---- kinds.c: adds a candidate of one change; the caller fills in the change. NULL: too many. */
+struct stk_tune_change *stk_tune_propose(struct stk_tuner *t, const struct stk_tune_kind *k,
+                                         const char *id, const char *label);
+/* Adds "key=value" to a change. */
+int stk_tune_set(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err,
+                 const char *fmt, ...) STK_PRINTF(4, 5);
+
+/* Lets every kind that is wanted add its candidates. */
+int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
+
+/* ---- subject.c */
+int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
+/* Adds files and bytes below an open folder; closes it. */
+void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes);
+void stk_tune_release_subject(struct stk_tune_subject *s);
+
+/* ---- bench.c: the words of the bench run of a candidate, after "stoker"; in the arena. */
+int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, const char ***argv,
+                   struct stk_err *err);
+/* Runs the baseline a few steps: how long a step takes, and what is waited for. Decides the steps
+ * of all runs. */
+int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err);
+
+/* ---- predict.c: fills in predictions, and drops what cannot help. */
+void stk_tune_predict(struct stk_tuner *t);
+void stk_tune_measure_storage(struct stk_tuner *t);
+/* Skips the least promising candidates if the budget is too small for all. */
+void stk_tune_ration(struct stk_tuner *t);
+
+/* ---- cost.c: after the times are known. */
+void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
+
+/* ---- prepare.c: folders, space, and the data of the candidates. */
+int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
+int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
+void stk_tune_remove(struct stk_tuner *t);
+/* Listing a dataset keeps an index beside it: finds out which are not ours to remove. */
+void stk_tune_note_indexes(struct stk_tuner *t);
+void stk_tune_remove_indexes(struct stk_tuner *t);
+
+/* ---- spec.c: the description that points, a resume and --clean read. */
+int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);
+
+/* ---- measure.c: runs the candidates that are not dropped or skipped, as the study of that name.
+ */
+int stk_tune_measure(struct stk_tuner *t, const char *study,
+                     bool (*takes)(const struct stk_tune_candidate *c), double budget_s,
+                     bool confirms, struct stk_err *err);
+
+/* ---- judge.c */
+struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
+                                       const struct stk_study_series *other);
+enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least);
+/* Ranks the candidates and chooses the best. */
+void stk_tune_rank(struct stk_tune *t);
+
+/* ---- combine.c: adds combinations of changes that have won. */
+int stk_tune_combine(struct stk_tuner *t, struct stk_err *err);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * spec.c - tune.json in the folder of a call: the plan for a resume, the words of each point, what
+ * has been prepared, and the other folders that belong to it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "tune/spec.h"
+
+#define SPEC_MAX  (4u << 20)
+#define SPEC_KIND "stoker tune"
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void put_list(struct stk_jw *w, const char *key, const char *const *v)
+{
+    size_t n = 0;
+    while (v && v[n])
+        n++;
+    stk_jw_put_strs(w, key, v, n);
+}
+
+/* Names that are valid in any folder. */
+static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
+{
+    const struct stk_tune_plan *p = t->plan;
+    stk_jw_put_str(w, "workload", t->s.w.path);
+    stk_jw_put_str(w, "data", p->data ? t->s.save : NULL);
+    stk_jw_put_str(w, "name", t->out->name);
+    put_list(w, "set", p->set);
+    stk_jw_put_bool(w, "small", p->small);
+    stk_jw_put_str(w, "beside", p->beside);
+    put_list(w, "near", p->near);
+    put_list(w, "only", p->only);
+    stk_jw_put_u64(w, "space", p->space_bytes);
+    stk_jw_put_f64(w, "budget", p->budget_s);
+    stk_jw_put_f64(w, "least", p->least);
+    stk_jw_put_u64(w, "seed", p->seed);
+    stk_jw_put_str(w, "via", p->via->name);
+    put_list(w, "sbatch", (const char *const *)p->sbatch);
+    stk_jw_put_str(w, "storage", p->storage);
+}
+
+static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
+{
+    int rc = 0;
+    stk_jw_key(w, "points");
+    stk_jw_open(w, '{');
+    for (size_t i = 0; i < t->out->n && !rc; i++) {
+        const char **argv;
+        rc = stk_tune_words(t, &t->out->candidate[i], &argv, err);
+        if (!rc)
+            put_list(w, t->out->candidate[i].id, (const char *const *)argv);
+    }
+    stk_jw_close(w, '}');
+    return rc;
+}
+
+static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "prepared");
+    stk_jw_open(w, '{');
+    for (size_t i = 0; i < t->out->n; i++) {
+        const struct stk_tune_candidate *c = &t->out->candidate[i];
+        const struct stk_tune_copy *copy = &c->change[0].copy;
+        if (c->nchanges != 1 || !copy->path || isnan(copy->prepare_s))
+            continue;
+        stk_jw_key(w, c->id);
+        stk_jw_open(w, '{');
+        stk_jw_put_f64(w, "seconds", copy->prepare_s);
+        stk_jw_put_u64(w, "bytes", copy->bytes);
+        stk_jw_put_u64(w, "files", copy->files);
+        stk_jw_put_str(w, "at", copy->at);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, '}');
+}
+
+static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "folders");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
+        if (t->there[i].fd >= 0)
+            stk_jw_str(w, t->there[i].path);
+    stk_jw_close(w, ']');
+}
+
+int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, true);
+    stk_jw_open(&w, '{');
+    stk_jw_put_str(&w, "kind", SPEC_KIND);
+    put_plan(t, &w);
+    stk_jw_put_u64(&w, "steps", t->out->steps);
+    stk_jw_put_f64(&w, "run_s", t->run_s);
+    int rc = put_points(t, &w, err);
+    put_copies(t, &w);
+    put_folders(t, &w);
+    stk_jw_close(&w, '}');
+    stk_buf_putc(&b, '\n');
+    rc = rc ? rc : stk_buf_check(&b, err);
+    rc = rc ? rc : stk_folder_write(&t->work, STK_TUNE_SPEC, b.data, b.len, err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static const struct stk_jval *member(const struct stk_jval *v, const char *name)
+{
+    return v && v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
+}
+
+static const char *text_in(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = member(v, name);
+    return x && x->type == STK_JSTR ? x->str : NULL;
+}
+
+static double number_in(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = member(v, name);
+    return x && (x->type == STK_JINT || x->type == STK_JFLOAT) && x->f >= 0 && x->f < 1e18 ? x->f
+                                                                                           : NAN;
+}
+
+static uint64_t count_in(const struct stk_jval *v, const char *name)
+{
+    double f = number_in(v, name);
+    return isnan(f) ? 0 : (uint64_t)f;
+}
+
+/* A list of texts, NULL-terminated; NULL: empty, or no such list. */
+static const char **list_in(struct stk_arena *a, const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = member(v, name);
+    size_t n = x && x->type == STK_JARR ? x->len : 0;
+    const char **out = n ? stk_arena_alloc(a, (n + 1) * sizeof *out) : NULL;
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = x->item[i].type == STK_JSTR ? x->item[i].str : "";
+    if (out)
+        out[n] = NULL;
+    return out;
+}
+
+int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = stk_folder_find(&s->folder, dir, STK_TUNE_SPEC, NULL, err);
+    rc = rc ? rc : stk_folder_check(&s->folder, STK_TUNE_SPEC, NULL, err);
+    rc = rc ? rc : stk_folder_read(&s->folder, STK_TUNE_SPEC, SPEC_MAX, &b, err);
+    const char *text = rc ? NULL : stk_arena_dup(&s->arena, b.data, b.len);
+    if (!rc)
+        rc = text ? stk_json_parse(&s->arena, text, b.len, &s->v, err) : stk_err_nomem(err, b.len);
+    const char *kind = rc ? NULL : text_in(s->v, "kind");
+    if (!rc && (!kind || strcmp(kind, SPEC_KIND) != 0))
+        rc = stk_err_set(err, STK_E_CORRUPT, dir, -1, "was not made by stoker tune");
+    stk_buf_release(&b);
+    return rc;
+}
+
+void stk_tune_spec_close(struct stk_tune_spec *s)
+{
+    stk_folder_release(&s->folder);
+    stk_arena_release(&s->arena);
+}
+
+void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
+{
+    const struct stk_jval *v = s->v, *small = member(v, "small");
+    const char *via = text_in(v, "via");
+    p->workload = text_in(v, "workload");
+    p->data = text_in(v, "data");
+    p->name = text_in(v, "name");
+    p->set = (const char *const *)list_in(&s->arena, v, "set");
+    p->small = small && small->type == STK_JBOOL && small->b;
+    p->beside = text_in(v, "beside");
+    p->near = (const char *const *)list_in(&s->arena, v, "near");
+    p->only = (const char *const *)list_in(&s->arena, v, "only");
+    p->space_bytes = count_in(v, "space");
+    p->least = number_in(v, "least");
+    p->seed = count_in(v, "seed");
+    p->via = via ? stk_executor_find(via) : NULL;
+    p->via = p->via ? p->via : &stk_executor_local;
+    p->sbatch = list_in(&s->arena, v, "sbatch");
+    p->storage = text_in(v, "storage");
+}
+
+uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s)
+{
+    *run_s = number_in(s->v, "run_s");
+    return count_in(s->v, "steps");
+}
+
+bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct stk_tune_copy *copy)
+{
+    const struct stk_jval *v = member(member(s->v, "prepared"), id);
+    if (!v)
+        return false;
+    copy->prepare_s = number_in(v, "seconds");
+    copy->bytes = count_in(v, "bytes");
+    copy->files = count_in(v, "files");
+    copy->at = text_in(v, "at");
+    return !isnan(copy->prepare_s) && copy->at;
+}
+
+const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
+{
+    return (const char *const *)list_in(&s->arena, s->v, "folders");
+}
+
+int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
+                  struct stk_err *err)
+{
+    struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
+    int rc = stk_tune_spec_open(&s, dir, err);
+    const char **words = rc ? NULL : list_in(&s.arena, member(s.v, "points"), id);
+    *argv = NULL;
+    if (!rc && !words)
+        rc = stk_err_set(err, STK_E_USAGE, dir, -1, "\"%.60s\" is not a candidate of this call",
+                         id);
+    if (!rc) {
+        *arena = s.arena;
+        s.arena = (struct stk_arena)STK_ARENA_INIT;
+        *argv = words;
+    }
+    stk_tune_spec_close(&s);
+    return rc;
+}

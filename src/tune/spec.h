@@ -1,0 +1,28 @@
+/* spec.h - the description of a call of tune, as it lies in its folder. */
+#ifndef STK_TUNE_SPEC_H
+#define STK_TUNE_SPEC_H
+
+#include "tune/priv.h"
+
+struct stk_tune_spec {
+    struct stk_folder folder;
+    struct stk_arena arena;
+    struct stk_jval *v;
+};
+#define STK_TUNE_SPEC_INIT                                                                         \
+    {                                                                                              \
+        .folder = {.fd = -1, .mode = STK_PRIVATE }                                                 \
+    }
+
+/* Caller closes with stk_tune_spec_close(), also after an error. */
+int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err *err);
+void stk_tune_spec_close(struct stk_tune_spec *s);
+/* All of it but budget, keep, tick and user. Texts are borrowed from the description. */
+void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p);
+uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s);
+/* False: it was not prepared, or not to its end. */
+bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct stk_tune_copy *copy);
+/* The other folders that belong to it; NULL: none. */
+const char *const *stk_tune_spec_folders(struct stk_tune_spec *s);
+
+#endif

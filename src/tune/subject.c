@@ -1,0 +1,232 @@
+/*
+ * subject.c - what is tuned: the workload as it is, where its data lies and how much it is, and
+ * what this node offers.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/installed.h"
+#include "host/cpus.h"
+#include "host/memory.h"
+#include "stage/target.h"
+#include "tune/priv.h"
+
+/* ---- the workload --------------------------------------------------------------------------- */
+
+/* A file, or the name of a workload that comes with stoker. *path: in the arena. */
+static int find_workload(struct stk_tuner *t, const char **path, struct stk_err *err)
+{
+    const char *name = t->plan->workload;
+    char beside[300];
+    snprintf(beside, sizeof beside, "workloads/%.200s.yaml", name);
+    bool named = !strchr(name, '/') && access(name, F_OK) != 0;
+    char *found = named ? stk_installed(beside) : realpath(name, NULL);
+    if (!found && named)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "%.200s: there is no such file, and no workload of that name comes with "
+                           "stoker",
+                           name);
+    if (!found)
+        return stk_err_sys(err, name, "open");
+    *path = stk_tune_text(t, "%s", found);
+    free(found);
+    return *path ? 0 : stk_err_nomem(err, strlen(name));
+}
+
+static bool says(const struct stk_workload *w, const char *const *set, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *const *s = set; s && *s; s++)
+        if (strncmp(*s, key, n) == 0 && (*s)[n] == '=')
+            return true;
+    for (size_t i = 0; stk_workload_keys[i].name; i++)
+        if (strcmp(stk_workload_keys[i].name, key) == 0)
+            return w->line[i] != 0;
+    return false;
+}
+
+static int read_workload(struct stk_tuner *t, struct stk_err *err)
+{
+    struct stk_tune_subject *s = &t->s;
+    const char *path = NULL, *text = t->plan->text;
+    int rc = text ? 0 : find_workload(t, &path, err);
+    if (!rc && text)
+        rc = stk_workload_parse(text, strlen(text), "the workload", t->plan->small, &s->w, err);
+    else if (!rc)
+        rc = stk_workload_read(path, t->plan->small, &s->w, err);
+    for (const char *const *p = t->plan->set; p && *p && !rc; p++)
+        rc = stk_workload_set(&s->w, *p, err);
+    rc = rc ? rc : stk_workload_settle(&s->w, err);
+    if (rc)
+        return rc;
+    s->w.path = path;
+    s->ranks = s->w.training.ranks;
+    s->cold = s->w.dataset.format != STK_BENCH_NONE &&
+              !says(&s->w, t->plan->set, "reader.cache");
+    t->out->batch = s->w.training.batch;
+    t->out->threads = s->w.reader.threads;
+    t->out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
+    t->out->framework = "torch";
+    t->out->name = strdup(t->plan->name ? t->plan->name : s->w.name);
+    return t->out->name ? 0 : stk_err_nomem(err, 64);
+}
+
+/* ---- its data ------------------------------------------------------------------------------- */
+
+#define DEPTH 32
+
+static void measure_tree(int dirfd, unsigned depth, uint64_t *files, uint64_t *bytes)
+{
+    DIR *d = fdopendir(dirfd);
+    struct stat st;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.' || fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        int below = S_ISDIR(st.st_mode) && depth
+                        ? openat(dirfd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                        : -1;
+        if (below >= 0)
+            measure_tree(below, depth - 1, files, bytes);
+        *files += S_ISREG(st.st_mode);
+        *bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    }
+    if (d)
+        closedir(d);
+    else
+        close(dirfd);
+}
+
+void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes)
+{
+    measure_tree(dirfd, DEPTH, files, bytes);
+}
+
+/* The files of a replay: those of its first group. */
+static const char *replayed(struct stk_tuner *t)
+{
+    const struct stk_workload *w = &t->s.w;
+    const char *group = w->group[0].path;
+    if (*group == '/' || strcmp(group, ".") == 0)
+        return stk_tune_text(t, "%s", *group == '/' ? group : w->dataset.path);
+    return stk_tune_text(t, "%s/%s", w->dataset.path, group);
+}
+
+static int measure_source(struct stk_tune_subject *s, struct stk_err *err)
+{
+    struct stat st;
+    int fd = open(s->source, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return stk_err_set(err, STK_E_USAGE, s->source, -1,
+                           "no data of the workload; `stoker bench --generate` generates it");
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        s->files = 1;
+        s->bytes = (uint64_t)st.st_size;
+        close(fd);
+    } else {
+        stk_tune_tree(fd, &s->files, &s->bytes);
+    }
+    return 0;
+}
+
+/* Where the data is, and where checkpoints go. */
+static int find_places(struct stk_tuner *t, struct stk_err *err)
+{
+    struct stk_tune_subject *s = &t->s;
+    const struct stk_workload *w = &s->w;
+    bool reads = w->dataset.format != STK_BENCH_NONE;
+    char *real = t->plan->data ? realpath(t->plan->data, NULL) : NULL;
+    if (t->plan->data && !real)
+        return stk_err_sys(err, t->plan->data, "open the data folder");
+    s->save = real ? stk_tune_text(t, "%s", real) : w->checkpoint.dir;
+    if (real && reads)
+        s->source = stk_tune_text(t, "%s/train", real);
+    else if (w->ngroups && (w->dataset.path || *w->group[0].path == '/'))
+        s->source = replayed(t);
+    free(real);
+    if (reads && !s->source)
+        return stk_err_set(err, STK_E_USAGE, w->path, -1,
+                           "--data DIR is missing: the workload does not say where its data is");
+    return 0;
+}
+
+static int find_data(struct stk_tuner *t, struct stk_err *err)
+{
+    struct stk_tune_subject *s = &t->s;
+    int rc = find_places(t, err);
+    if (rc || !s->source)
+        return rc;
+    rc = measure_source(s, err);
+    s->fs = stk_fs_of_path(s->source);
+    t->out->file_system = s->fs->name;
+    t->out->files = s->files;
+    t->out->bytes = t->out->sample_bytes = s->bytes;
+    return rc;
+}
+
+/* ---- this node ------------------------------------------------------------------------------ */
+
+static bool same_device(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
+}
+
+static bool is_known(const struct stk_tune_subject *s, const char *path)
+{
+    for (size_t i = 0; i < s->nnear; i++)
+        if (same_device(s->near[i].path, path))
+            return true;
+    return same_device(s->source ? s->source : s->save, path);
+}
+
+static int add_near(struct stk_tuner *t, const struct stk_target *g, struct stk_err *err)
+{
+    struct stk_tune_subject *s = &t->s;
+    if (s->nnear == STK_TUNE_NEAR || g->verdict != STK_TARGET_FITS || is_known(s, g->path))
+        return 0;
+    struct stk_tune_near *n = &s->near[s->nnear++];
+    n->path = stk_tune_text(t, "%s", g->path);
+    n->fs = stk_fs_of_path(g->path);
+    n->room_bytes = g->room_bytes;
+    return n->path ? 0 : stk_err_nomem(err, strlen(g->path));
+}
+
+/* Folders of this node, or those that the user names. None is needed. */
+static int find_near(struct stk_tuner *t, struct stk_err *err)
+{
+    const struct stk_target_wish wish = {.stop = stk_tuner_tick, .user = t};
+    struct stk_targets *all = calloc(1, sizeof *all);
+    int rc = all ? 0 : stk_err_nomem(err, sizeof *all);
+    for (const char *const *p = t->plan->near; p && *p && !rc; p++) {
+        rc = stk_target_judge(*p, &wish, &all->target[0], err);
+        rc = rc ? rc : add_near(t, &all->target[0], err);
+    }
+    if (!rc && !t->plan->near)
+        rc = stk_targets_find(&wish, all, err);
+    for (size_t i = 0; !rc && !t->plan->near && i < all->n; i++)
+        rc = add_near(t, &all->target[i], err);
+    free(all);
+    return rc;
+}
+
+int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err)
+{
+    int rc = read_workload(t, err);
+    rc = rc ? rc : find_data(t, err);
+    t->s.cpus = stk_cpus();
+    t->s.memory_bytes = stk_memory_free();
+    t->out->ranks = t->s.ranks;
+    return rc ? rc : find_near(t, err);
+}
+
+void stk_tune_release_subject(struct stk_tune_subject *s)
+{
+    stk_workload_release(&s->w);
+}

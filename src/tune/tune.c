@@ -1,0 +1,237 @@
+/* tune.c - one call from its plan to its ranking; see tune.h. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "base/spawn.h"
+#include "tune/spec.h"
+
+#define SCREEN_SHARE 0.6 /* of the budget that is left after preparing, for the first study */
+
+void stk_tune_note(struct stk_tune *t, const char *fmt, ...)
+{
+    char text[sizeof t->note[0]];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (size_t i = 0; i < t->nnotes; i++)
+        if (strcmp(t->note[i], text) == 0)
+            return;
+    if (t->nnotes < STK_TUNE_NOTES)
+        memcpy(t->note[t->nnotes++], text, sizeof text);
+}
+
+const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    stk_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    const char *text = b.fail ? NULL : stk_arena_dup(&t->out->arena, b.data, b.len);
+    stk_buf_release(&b);
+    return text;
+}
+
+int stk_tuner_tick(void *user)
+{
+    struct stk_tuner *t = user;
+    return t->plan->tick ? t->plan->tick(t->plan->user, t->doing) : 0;
+}
+
+int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(t->doing, sizeof t->doing, fmt, ap);
+    va_end(ap);
+    return stk_tuner_tick(t);
+}
+
+double stk_tuner_left_s(const struct stk_tuner *t)
+{
+    return fmax(t->plan->budget_s - (stk_now() - t->start_s), 0);
+}
+
+/* ---- the two studies ------------------------------------------------------------------------ */
+
+static bool is_tried(const struct stk_tune_candidate *c)
+{
+    return c->nchanges == 1 && c->verdict != STK_TUNE_DROPPED && c->verdict != STK_TUNE_SKIPPED;
+}
+
+/* Winners, and combinations of them. */
+static bool is_confirmed(const struct stk_tune_candidate *c)
+{
+    return c->verdict == STK_TUNE_GAIN || c->nchanges > 1;
+}
+
+/* A winner whose second measurement did not come about has one chance in forty of being none. */
+static void distrust(struct stk_tune *t)
+{
+    for (size_t i = 1; i < t->n; i++) {
+        struct stk_tune_candidate *c = &t->candidate[i];
+        if (c->verdict == STK_TUNE_GAIN && !c->confirmed)
+            snprintf(c->why, sizeof c->why, "not measured a second time");
+    }
+}
+
+static int add_baseline(struct stk_tuner *t, struct stk_err *err)
+{
+    struct stk_tune *out = t->out;
+    out->candidate = calloc(STK_TUNE_MAX + 1, sizeof *out->candidate);
+    if (!out->candidate)
+        return stk_err_nomem(err, STK_TUNE_MAX * sizeof *out->candidate);
+    struct stk_tune_candidate *c = &out->candidate[out->n++];
+    *c = (struct stk_tune_candidate){.verdict = STK_TUNE_NOTHING,
+                                     .predicted_s = NAN,
+                                     .epoch_s = NAN,
+                                     .utilisation = NAN,
+                                     .mixing = NAN};
+    c->gain.times = 1;
+    snprintf(c->id, sizeof c->id, "%s", STK_TUNE_BASE);
+    snprintf(c->label, sizeof c->label, "as it is");
+    return 0;
+}
+
+/* The pilot is the only measurement of the baseline if nothing is worth trying. */
+static void take_pilot(struct stk_tuner *t)
+{
+    struct stk_tune_candidate *base = &t->out->candidate[0];
+    if (!isnan(base->epoch_s))
+        return;
+    base->epoch_s = t->s.epoch_s;
+    base->epoch_ci = (struct stk_interval){NAN, NAN};
+    base->utilisation = t->s.compute_s > 0 ? t->s.compute_s / t->s.epoch_s : NAN;
+    base->runs = 1;
+}
+
+static int measure(struct stk_tuner *t, struct stk_err *err)
+{
+    int rc = stk_tune_measure(t, "first", is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
+    stk_tune_rank(t->out);
+    if (rc)
+        return rc;
+    rc = stk_tune_combine(t, err);
+    stk_tune_predict(t);
+    rc = rc ? rc : stk_tune_measure(t, "second", is_confirmed, stk_tuner_left_s(t), true, err);
+    return rc;
+}
+
+/* ---- the call ------------------------------------------------------------------------------- */
+
+#define WORKLOAD "workload.yaml"
+
+/* A workload that is no file becomes one, for the runs. */
+static int write_workload(struct stk_tuner *t, struct stk_err *err)
+{
+    const char *text = t->plan->text;
+    if (!text)
+        return 0;
+    t->s.w.path = stk_tune_text(t, "%s/" WORKLOAD, t->work.path);
+    return t->s.w.path ? stk_folder_write(&t->work, WORKLOAD, text, strlen(text), err)
+                       : stk_err_nomem(err, 4096);
+}
+
+static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
+{
+    int rc = stk_self_path(t->self, sizeof t->self, err);
+    rc = rc ? rc : add_baseline(t, err);
+    rc = rc ? rc : stk_tune_read_subject(t, err);
+    if (!rc && earlier) {
+        t->work = earlier->folder;
+        earlier->folder = STK_FOLDER_INIT;
+    } else if (!rc) {
+        rc = stk_tune_folders(t, err);
+        rc = rc ? rc : write_workload(t, err);
+        rc = rc ? rc : stk_tune_write_spec(t, err);
+    }
+    rc = rc ? rc : stk_tune_pilot(t, err);
+    /* Runs of one study have one number of steps. */
+    uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
+    t->out->steps = steps ? steps : t->out->steps;
+    rc = rc ? rc : stk_tune_propose_all(t, err);
+    if (!rc) {
+        stk_tune_note_indexes(t);
+        stk_tune_measure_storage(t);
+        stk_tune_predict(t);
+        stk_tune_ration(t);
+    }
+    rc = rc ? rc : stk_tune_prepare(t, err);
+    if (!rc) /* sizes of packed data are known now */
+        stk_tune_predict(t);
+    return rc;
+}
+
+static int finish(struct stk_tuner *t, int rc)
+{
+    struct stk_tune *out = t->out;
+    bool stays = t->work.fd >= 0 && (t->plan->keep || rc == STK_E_STOPPED);
+    out->stopped = rc == STK_E_STOPPED;
+    if (out->candidate && (!rc || out->stopped) && t->s.epoch_s > 0) {
+        take_pilot(t);
+        for (size_t i = 1; i < out->n; i++)
+            stk_tune_cost(t, &out->candidate[i]);
+        stk_tune_rank(out);
+        distrust(out);
+    }
+    if (stays)
+        out->dir = strdup(t->work.path);
+    else
+        stk_tune_remove(t);
+    stk_tune_remove_indexes(t);
+    stk_folder_release(&t->work);
+    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
+        stk_folder_release(&t->there[i]);
+    stk_tune_release_subject(&t->s);
+    out->seconds = stk_now() - t->start_s;
+    return rc;
+}
+
+static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
+                struct stk_tune *out, struct stk_err *err)
+{
+    struct stk_tuner t = {
+        .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
+        .start_s = stk_now(), .s.epoch_s = NAN};
+    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
+        t.there[i] = STK_FOLDER_INIT;
+    out->least = plan->least;
+    out->via = plan->via;
+    int rc = prepare(&t, earlier, err);
+    rc = rc ? rc : measure(&t, err);
+    return finish(&t, rc);
+}
+
+int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_err *err)
+{
+    *out = (struct stk_tune){0};
+    return tune(plan, NULL, out, err);
+}
+
+int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct stk_tune *out,
+                    struct stk_err *err)
+{
+    struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
+    struct stk_tune_plan p = *plan;
+    *out = (struct stk_tune){0};
+    int rc = stk_tune_spec_open(&s, dir, err);
+    if (!rc) {
+        stk_tune_spec_plan(&s, &p);
+        rc = tune(&p, &s, out, err);
+    }
+    stk_tune_spec_close(&s);
+    return rc;
+}
+
+void stk_tune_release(struct stk_tune *t)
+{
+    free(t->name);
+    free(t->dir);
+    free(t->candidate);
+    stk_arena_release(&t->arena);
+}

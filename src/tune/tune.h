@@ -1,0 +1,196 @@
+/*
+ * tune.h - the closed loop: a workload, changes that may make it faster, each replayed on this
+ * storage beside the workload as it is, and a ranking of what was measured.
+ *
+ * A change is one row of a table (tune/kinds.c): when it applies, the keys of the workload that it
+ * sets, what has to be prepared for it, what it costs, and the actions that carry it out. A
+ * candidate is one change, or a combination of changes that have won alone. Candidates are points
+ * of two studies (study/point.h): the first compares all of them with the baseline, the second
+ * measures the winners and their combinations afresh, so that no gain is an accident of having been
+ * chosen. Everything that is made lies in one folder beside the data and one on each faster
+ * storage. The data itself is only read.
+ */
+#ifndef STK_TUNE_TUNE_H
+#define STK_TUNE_TUNE_H
+
+#include "advice/action.h"
+#include "base/stats.h"
+#include "bench/workload.h"
+#include "study/runner.h"
+
+#define STK_TUNE_CHANGES 4 /* of a candidate, at most */
+#define STK_TUNE_SETS    6 /* keys of a change */
+#define STK_TUNE_MAX     48
+#define STK_TUNE_NOTES   24
+#define STK_TUNE_ACTIONS 3 /* of a change */
+
+/* What is tuned, and how. */
+struct stk_tune_plan {
+    const char *workload;    /* a workload file, or the name of one that comes with stoker */
+    const char *text;        /* or its text */
+    const char *name;        /* for people; NULL: that of the workload */
+    const char *data;        /* folder of its data; NULL: the workload says where its data is */
+    const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
+    bool small;              /* the workload's small variant */
+    const char *beside;      /* prepared data goes to a new folder in it; NULL: beside the data */
+    const char *const *near; /* folders on faster storage, NULL-terminated; NULL: found */
+    const char *const *only; /* ids of kinds to try; NULL: all */
+    double budget_s;
+    uint64_t space_bytes; /* the most that prepared data may take, in all; 0: what is free */
+    double least;         /* a gain below this share is not worth a change */
+    uint64_t seed;
+    const struct stk_executor *via;
+    const char **sbatch;
+    bool keep;           /* what was made stays */
+    const char *storage; /* --virtual-storage of bench: for tests; NULL: the real one */
+    /* Actions of the findings about a profile: only kinds that carry out one of them are tried.
+     * NULL: all kinds. */
+    const struct stk_action *action;
+    size_t nactions;
+    /* Called several times per second, with what happens now; non-zero: stop. May be NULL. */
+    int (*tick)(void *user, const char *doing);
+    void *user;
+};
+
+struct stk_tune_subject;
+struct stk_tune_kind;
+
+/* What preparing needs and leaves. */
+struct stk_tune_copy {
+    const char *path;      /* NULL: nothing is prepared */
+    const char *at;        /* of the data in it, once it is made */
+    double prepare_s;      /* NaN: not made yet */
+    uint64_t bytes, files; /* of the result */
+};
+
+/* How a run uses a copy. */
+enum stk_tune_use {
+    STK_USE_NOTHING,
+    STK_USE_LOADER, /* the loader reads it */
+    STK_USE_DATA,   /* the program reads it instead of its data */
+};
+
+/* One change: a row of the table with its numbers. Texts belong to struct stk_tune. */
+struct stk_tune_change {
+    const struct stk_tune_kind *kind;
+    char id[STK_POINT_ID_MAX]; /* "threads-8" */
+    char label[96];            /* "8 reading threads instead of 1" */
+    const char *set[STK_TUNE_SETS]; /* "reader.threads=8" */
+    size_t nset;
+    bool loader;                /* stoker's loader reads */
+    const char *format, *codec; /* of prepared data; NULL: as it is */
+    const char *source;         /* the data as it is; NULL: none */
+    enum stk_tune_use use;
+    size_t near;                /* of a copy: the number of that folder */
+    uint64_t number;            /* of the kind: threads, bytes, … */
+    const char *where;          /* of a copy: the folder on faster storage; NULL: beside the data */
+    uint64_t memory_bytes;      /* that it takes on each node */
+    struct stk_tune_copy copy;
+};
+
+enum stk_tune_verdict {
+    STK_TUNE_GAIN,    /* clearly faster, by more than is worth mentioning */
+    STK_TUNE_NOTHING, /* clearly no gain that is worth the change */
+    STK_TUNE_UNCLEAR, /* the runs differ too much, or too few were made */
+    STK_TUNE_DROPPED, /* not tried: the prediction shows that it cannot help */
+    STK_TUNE_SKIPPED, /* not tried: no space, a program is missing, … */
+    STK_TUNE_FAILED,  /* every run failed */
+};
+const char *stk_tune_verdict_name(enum stk_tune_verdict v); /* in JSON */
+
+/* How many times as fast as the baseline: mean of the pairs of a round, with 95 % interval. */
+struct stk_tune_ratio {
+    double times; /* NaN: not measured */
+    struct stk_interval ci;
+    size_t pairs;
+};
+
+struct stk_tune_candidate {
+    char id[STK_POINT_ID_MAX];
+    char label[200];
+    struct stk_tune_change change[STK_TUNE_CHANGES];
+    size_t nchanges; /* 0: the baseline */
+    enum stk_tune_verdict verdict;
+    char why[320];           /* dropped, skipped, failed; or what to know about the gain */
+    double predicted_s;      /* of an epoch; NaN: no prediction */
+    double epoch_s;          /* median; NaN: not measured */
+    struct stk_interval epoch_ci;
+    double utilisation;      /* of the accelerators; NaN: unknown, or the job computes nothing */
+    uint64_t runs;           /* that ended well, in both studies */
+    bool confirmed;          /* its numbers are those of the second study */
+    struct stk_tune_ratio gain;
+    /* Costs. */
+    double once_s;           /* for the whole dataset; 0: nothing; NaN: unknown */
+    uint64_t disk_bytes, memory_bytes;
+    double pays_after;       /* epochs; 0: at once; infinite: never; NaN: unknown */
+    double mixing;           /* spread of a batch against that of a full shuffle; NaN: as before */
+};
+
+struct stk_tune {
+    char *name;                /* of the workload or dataset */
+    char *dir;                 /* the folder, if it stays; NULL: removed */
+    const char *file_system;   /* of the data; NULL: there is none */
+    uint64_t files, bytes;     /* of the data */
+    uint64_t sample_bytes;     /* of it that the runs read at most; bytes: all */
+    uint64_t steps, ranks;     /* of a run */
+    uint64_t batch, threads;
+    uint64_t memory_bytes;     /* of the largest rank of the job as it is */
+    const char *packed;        /* where packed data goes, for lines to paste; NULL: "packed" */
+    bool shuffles;
+    const char *framework;     /* of the program, for lines to paste: "torch", "tf", "numpy" */
+    double compute_s;          /* per epoch and accelerator */
+    double least;
+    struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */
+    size_t n;
+    size_t best;               /* 0: nothing to gain */
+    bool stopped, budget_spent;
+    double seconds;            /* this took */
+    const struct stk_executor *via;
+    char note[STK_TUNE_NOTES][320]; /* sentences without a full stop */
+    size_t nnotes;
+    struct stk_arena arena; /* texts of the candidates */
+};
+
+/* Tunes. Caller releases with stk_tune_release(), also after an error. STK_E_STOPPED: tick()
+ * stopped it; what is known so far is there, and out->dir can be resumed. */
+int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_err *err);
+/* Continues in the folder of an earlier call. plan: tick, user, budget and keep count; the rest is
+ * in the folder. */
+int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct stk_tune *out,
+                    struct stk_err *err);
+/* Removes what an earlier call made, and nothing else. */
+int stk_tune_clean(const char *dir, struct stk_err *err);
+void stk_tune_release(struct stk_tune *t);
+
+/* Appends the actions that carry out a candidate, and the sentences that no action says. Returns
+ * how many. Texts are borrowed from the candidate. */
+size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                        struct stk_action out[STK_TUNE_CHANGES * STK_TUNE_ACTIONS]);
+/* What a person does for a change that no action carries out; NULL: an action does. */
+const char *stk_tune_advice(const struct stk_tune_change *c);
+/* Appends the text of a workload that reads the dataset at path, as programs usually do. */
+int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
+/* Ids of the kinds, NULL-terminated. */
+const char *const *stk_tune_kind_ids(void);
+
+/* ---- the user's own command ----------------------------------------------------------------- */
+
+struct stk_tune_check_plan {
+    const char **before; /* the command; NULL-terminated */
+    const char *after;   /* a line for sh */
+    uint64_t runs;       /* of each */
+    int (*tick)(void *user, const char *doing);
+    void *user;
+};
+struct stk_tune_check {
+    double before_s, after_s; /* medians */
+    struct stk_tune_ratio gain;
+};
+int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
+                   struct stk_err *err);
+
+/* The words of the bench run of a point, for the process that runs it; in the arena. */
+int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
+                  struct stk_err *err);
+
+#endif

@@ -1,0 +1,316 @@
+"""`stoker advise PROFILE --workload FILE` and `stoker bench FILE`: the replay makes the calls that the
+profiled program made, by the engine's own counters and by those of a profile of the replay."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT, STOKER
+from profilelib import MOVING, needs_command, profile  # noqa: F401
+from slowfslib import slowfs
+
+if "libyaml" in subprocess.run([STOKER, "bench", "bert", "--show-workload"], capture_output=True, text=True).stderr:
+    pytest.skip("stoker was built without libyaml", allow_module_level=True)
+
+PYTHON = sys.executable
+CLOSE = {"reads": 0.02, "read_bytes": 0.02, "opens": 0.1, "stats": 0.1, "seeks": 0.1, "eof_reads": 0.1,
+         "seq_reads": 0.1, "consec_reads": 0.1}
+
+
+def make_files(folder, n, low=3000, high=60000, suffix=".jpg", seed=1):
+    draw = random.Random(seed)
+    for i in range(n):
+        path = folder / f"c{i % 3}" / f"{i:04}{suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(draw.randbytes(draw.randint(low, high)))
+    return folder
+
+
+def sums(p, below):
+    """The counters of all files below that were read, added up."""
+    total = dict.fromkeys(CLOSE, 0)
+    bins = [0] * 10
+    for r in p.records:
+        if r["path"].startswith(str(below)) and r["api"] in MOVING and r["counters"]["reads"]:
+            for name in total:
+                total[name] += r["counters"][name]
+            bins = [a + b for a, b in zip(bins, r["read_size"])]
+    return total, bins
+
+
+class Replay:
+    def __init__(self, first, again, result, workload, said, below):
+        self.first, self.again, self.all, self.workload, self.said = first, again, result, workload, said
+        self.result = result["io"]
+        self.below = below
+
+    def agrees(self, **other):
+        """The counters of both profiles, and the engine's. other: a wider limit; None: not compared."""
+        (was, bins), (is_, bins_now) = sums(self.first, self.below), sums(self.again, self.below)
+        assert was["reads"] > 0
+        is_["stats"] = self.result["stats"]  # listing the files takes others
+        for name, limit in {**CLOSE, **other}.items():
+            slack = max(limit * was[name], 1) if limit is not None else None
+            assert slack is None or abs(is_[name] - was[name]) <= slack, (name, was, is_)
+        far = sum(abs(a - b) for a, b in zip(bins, bins_now)) / 2
+        assert far <= 0.15 * was["reads"], (bins, bins_now)
+        assert abs(self.result["requests"] - was["reads"]) <= 0.02 * was["reads"] + 1
+        assert abs(self.result["bytes_read"] - was["read_bytes"]) <= 0.02 * was["read_bytes"]
+
+
+@pytest.fixture
+def replay(profile, stoker, tmp_path):  # noqa: F811
+    """Profiles argv, writes its workload, and profiles the replay."""
+    def run(argv, below, *args, env=None):
+        first = profile([*argv], env=env)
+        assert first.rc == 0, first.err
+        w, out = tmp_path / "w.yaml", tmp_path / "r.json"
+        said = stoker("advise", first.dir, "--workload", w).err
+        again = profile([STOKER, "bench", w, "--no-calibration", "--set", "reader.think=0", "--set", "training.compute=0",
+                         "--json", out, *args])
+        assert again.rc == 0, again.err
+        return Replay(first, again, json.loads(out.read_text())["result"], w, said, below)
+    return run
+
+
+def script(tmp_path, text):
+    path = tmp_path / "job.py"
+    path.write_text(text)
+    return path
+
+
+SMALL_FILES = """
+import glob, random, sys
+files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+def sample(path):
+    with open(path, "rb") as f:
+        head = f.read(16)
+        f.seek(0)
+        while f.read(16384):
+            pass
+for epoch in range(int(sys.argv[2])):
+    random.Random(epoch).shuffle(files)
+    for path in files:
+        sample(path)
+"""
+
+
+def test_small_files(replay, tmp_path, stoker):
+    data = make_files(tmp_path / "data", 60)
+    r = replay([PYTHON, script(tmp_path, SMALL_FILES), data, "2"], data)
+    r.agrees()
+    assert r.result["samples"] == 120
+    assert "assumed: training.batch" in r.said
+
+
+def test_shape_elsewhere(replay, tmp_path, stoker):
+    """The same shape, generated in another folder; the folder of the user is not touched."""
+    data = make_files(tmp_path / "data", 60)
+    r = replay([PYTHON, script(tmp_path, SMALL_FILES), data, "1"], data)
+    before = sorted((str(p), p.stat().st_mtime_ns) for p in data.rglob("*"))
+    other, out = tmp_path / "other", tmp_path / "o.json"
+    stoker("bench", r.workload, "--data", other, "--generate", "--no-calibration", "--set", "reader.think=0",
+           "--set", "training.compute=0", "--json", out)
+    made = json.loads(out.read_text())["result"]["io"]
+    assert made["requests"] == pytest.approx(r.result["requests"], rel=0.02)
+    assert made["bytes_read"] == pytest.approx(r.result["bytes_read"], rel=0.02)
+    assert made["opens"] == r.result["opens"]
+    assert sorted((str(p), p.stat().st_mtime_ns) for p in data.rglob("*")) == before
+    stoker("bench", "--clean", "--data", other)
+    assert not other.exists()
+
+
+WORKERS = """
+import glob, multiprocessing, sys
+files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+both = multiprocessing.get_context("fork").Barrier(2)
+def work(index, conn):
+    both.wait()  # neither has ended before the other begins
+    for path in files[index::2]:
+        with open(path, "rb") as f:
+            conn.send(len(f.read()))
+    both.wait()
+    conn.close()
+for epoch in range(2):
+    pairs = []
+    for i in range(2):
+        mine, theirs = multiprocessing.get_context("fork").Pipe(False)
+        p = multiprocessing.get_context("fork").Process(target=work, args=(i, theirs))
+        p.start()
+        theirs.close()
+        pairs.append((p, mine))
+    for p, mine in pairs:
+        try:
+            while True:
+                mine.recv()
+        except EOFError:
+            pass
+        p.join()
+"""
+
+
+def test_worker_processes(replay, tmp_path):
+    data = make_files(tmp_path / "data", 60)
+    r = replay([PYTHON, script(tmp_path, WORKERS), data], data)
+    r.agrees()
+    assert "threads: 2" in r.workload.read_text()
+
+
+REREAD = """
+import glob, sys
+files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+for path in files:
+    labels = open(sys.argv[1] + "/labels.csv", "rb").read()
+    data = open(path, "rb").read()
+"""
+
+
+def test_file_read_again_for_every_sample(replay, tmp_path, stoker):
+    data = make_files(tmp_path / "data", 80)
+    (data / "labels.csv").write_bytes(b"x,1\n" * 700)
+    r = replay([PYTHON, script(tmp_path, REREAD), data], data)
+    r.agrees()
+    labels = str(data / "labels.csv")
+    assert r.again.count(labels, "opens") == 80
+    kept = stoker("bench", r.workload, "--no-calibration", "--set", "files.2.keep=yes", "--set", "reader.think=0",
+                  "--set", "training.compute=0", "--json", "-").json()["result"]["io"]
+    assert kept["opens"] == 81
+
+
+STREAM = """
+import os, sys
+for epoch in range(2):
+    for name in sorted(os.listdir(sys.argv[1])):
+        fd = os.open(os.path.join(sys.argv[1], name), os.O_RDONLY)
+        while os.read(fd, 256 << 10):
+            pass
+        os.close(fd)
+"""
+
+
+def test_stream(replay, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(3):
+        (data / f"part-{i}.tfrecord").write_bytes(os.urandom((9 << 20) + 1000))
+    r = replay([PYTHON, script(tmp_path, STREAM), data], data)
+    r.agrees(eof_reads=None)
+
+
+ROWS = """
+import os, random, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+size = os.fstat(fd).st_size
+rows = list(range(size // 10000))
+for epoch in range(2):
+    random.Random(epoch).shuffle(rows)
+    for row in rows:
+        os.pread(fd, 6000, row * 10000)
+        os.pread(fd, 4000, row * 10000 + 6000)
+"""
+
+
+def test_random_rows_of_one_file(replay, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "x.h5").write_bytes(os.urandom(3000000))
+    r = replay([PYTHON, script(tmp_path, ROWS), data / "x.h5"], data)
+    r.agrees(seq_reads=0.15)
+
+
+CHECKPOINTS = SMALL_FILES + """
+    with open(sys.argv[3] + f"/epoch{epoch}.pt", "wb") as f:
+        f.write(bytes(3000000))
+"""
+
+
+def test_checkpoints(replay, tmp_path):
+    data = make_files(tmp_path / "data", 30)
+    out = tmp_path / "out"
+    out.mkdir()
+    r = replay([PYTHON, script(tmp_path, CHECKPOINTS), data, "2", out], data)
+    r.agrees()
+    assert r.all["checkpoints"] == 2 and r.all["checkpoint_bytes"] == 6000000, r.all
+    assert sorted(p.name for p in out.iterdir()) == ["epoch0.pt", "epoch1.pt"]
+
+
+def test_pipeline(replay, tmp_path):
+    needs_command("tar", "cat")
+    data = make_files(tmp_path / "data", 40, suffix=".bin")
+    r = replay(["sh", "-c", f"cat {data}/*/*.bin | cat > /dev/null"], data)
+    r.agrees()
+
+
+def test_what_is_refused_and_said(profile, stoker, tmp_path):  # noqa: F811
+    data = make_files(tmp_path / "data", 20)
+    p = profile([PYTHON, "-c", f"import glob\nfor f in glob.glob('{data}/*/*'): open(f, 'rb').read()\nraise SystemExit(3)"])
+    w = tmp_path / "w.yaml"
+    assert "failed with status 3" in stoker("advise", p.dir, "--workload", w).err
+    gone = sorted(data.rglob("*.jpg"))[4]
+    gone.unlink()
+    err = stoker("advise", p.dir, "--workload", w).err
+    assert "1 files are gone" in err and str(gone) in err
+    err = stoker("bench", w, rc=4).err
+    assert "19 of the 20 files *.jpg of group 1" in err
+    gone.write_bytes(bytes(9000000))
+    err = stoker("bench", w, rc=4).err
+    assert "they have changed" in err
+    assert "--data DIR is missing" in stoker("bench", w, "--generate", rc=2).err
+    none = profile(["true"])
+    assert "nothing to replay" in stoker("advise", none.dir, "--workload", w, rc=4).err
+
+
+def test_time_on_a_slow_file_system(replay, tmp_path):
+    """The replay waits for the storage as long as the program did: a wide limit, tests do not measure."""
+    data, mnt = make_files(tmp_path / "data", 20), tmp_path / "mnt"
+    mnt.mkdir()
+    with slowfs(data, mnt, open="10ms", read="10ms"):
+        r = replay([PYTHON, script(tmp_path, SMALL_FILES), mnt, "1"], mnt)
+        r.agrees()
+        took = r.result["request_seconds"] + r.result["open_seconds"]
+        was = sum(x["counters"]["read_ns"] + x["counters"]["meta_ns"] for x in r.first.below(mnt)) * 1e-9
+    assert 0.4 < took / was < 2.5, (took, was)
+
+
+def test_ranks_that_all_read_the_same(replay, tmp_path):
+    data = make_files(tmp_path / "data", 24)
+    job = script(tmp_path, SMALL_FILES)
+    each = " & ".join(f"RANK={i} WORLD_SIZE=3 LOCAL_RANK={i} {PYTHON} {job} {data} 1" for i in range(3))
+    r = replay(["sh", "-c", f"{each} & wait"], data)
+    r.agrees()
+    text = r.workload.read_text()
+    assert "ranks: 3" in text and "offsets: same" in text, text
+
+
+def test_darshan_log(stoker, tmp_path):
+    """A log without CPU times and threads: what it lacks is named; its shape can be replayed."""
+    w = tmp_path / "w.yaml"
+    err = stoker("advise", ROOT / "tests/data/darshan/posix_stdio.txt", "--workload", w).err
+    assert "a Darshan log has no CPU times, threads and waits" in err
+    assert "files are gone" in err
+    out = stoker("bench", w, "--data", tmp_path / "d", "--generate", "--no-calibration", "--set", "training.compute=0",
+                 "--set", f"checkpoint.dir={tmp_path}", "--json", "-").json()["result"]["io"]
+    text = w.read_text()
+    reads = sum(int(line.split(":")[1]) for line in text.splitlines() if line.strip().startswith("requests:"))
+    assert abs(out["requests"] - reads) <= 0.02 * reads + 1
+
+
+@pytest.mark.parametrize("text, said", [
+    ("files: {1: {path: x}}", "groups of files need dataset.format: replay"),
+    ("dataset: {format: replay}", "replay needs files.1.path"),
+    ("dataset: {format: replay}\nfiles: {2: {path: x}}", "there is a group 2, but no group 1"),
+    ("dataset: {format: replay}\nfiles: {1: {path: x, sizes: [4Kx1, 1Kx1]}}", "line 3: files.1.sizes: the sizes must increase"),
+    ("dataset: {format: replay}\nfiles: {1: {path: x, sizes: [4K]}}", "is not SIZExN"),
+    ("dataset: {format: replay}\nfiles: {9: {path: x}}", "files.9.path"),
+    ("dataset: {format: replay}\nfiles: {1: {path: x, consecutive: 50%, sequential: 20%}}", "larger than sequential"),
+    ("dataset: {format: replay, files: 3}\nfiles: {1: {path: x, count: 2}}", "more than files.1.count"),
+    ("dataset: {format: replay}\nfiles: {1: {path: x}}\nreader: {cache: direct}", "use drop"),
+])
+def test_contradictions(stoker, tmp_path, text, said):
+    w = tmp_path / "w.yaml"
+    w.write_text(f"name: t\n{text}\n")
+    assert said in stoker("bench", w, "--show-workload", rc=2).err

@@ -1,0 +1,327 @@
+"""`stoker stage` as a user sees it: what it prints where, the path that can be used, the copies of a
+node, and the order in the background."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
+from faultlib import same_tree
+
+
+@pytest.fixture
+def site(tmp_path):
+    make_images(tmp_path / "img", classes=3, per_class=8)
+    return tmp_path
+
+
+def stage(site, *args, **how):
+    return run_stoker("stage", *args, cwd=site, **how)
+
+
+def listed(site, tier="tier"):
+    return stage(site, "--list", tier, "--json", "-").json()["result"]["sets"]
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def only_line(done):
+    assert done.out.count("\n") == 1 and done.out.endswith("\n"), done
+    return pathlib.Path(done.out[:-1])
+
+
+# ---- the path ------------------------------------------------------------------------------------
+
+def test_path_alone_on_standard_output(site):
+    """DATA=$(stoker stage ...) would hold words, or a path that only works in this folder."""
+    path = only_line(stage(site, "img", "tier"))
+    assert path.is_absolute() and path.name == "img"
+    same_tree(path, site / "img")
+    again = stage(site, "img", "tier")
+    assert only_line(again) == path and "already there" in again.err
+    assert not stage(site, "img", "tier", "--quiet").err
+
+
+def test_json(site):
+    r = stage(site, "img", "tier", "--json", "-").json()["result"]
+    assert r["staged"] and r["files"] == 24 and r["bytes_copied"] == r["bytes"] and not r["already_there"]
+    assert stage(site, "img", "tier", "--json", "-").json()["result"]["already_there"]
+
+
+def test_single_file_and_plain_folder(site):
+    (site / "notes.txt").write_text("not a dataset")
+    (site / "plain/empty").mkdir(parents=True)
+    (site / "plain/a\nb").write_bytes(b"\0" * 10)
+    (site / "plain/.hidden").write_bytes(b"x")
+    os.chmod(site / "plain/.hidden", 0o400)
+    os.utime(site / "plain/empty", ns=(10**18, 10**18))
+    path = only_line(stage(site, "notes.txt", "tier"))
+    assert path.read_text() == "not a dataset"
+    path = only_line(stage(site, "plain", "tier"))
+    same_tree(path, site / "plain")
+    assert (path / "empty").is_dir() and (path / "empty").stat().st_mtime_ns == 10**18
+
+
+def test_links(site):
+    """A link out of the folder may lead to any file of the user: it is left out, by name."""
+    (site / "secret").write_text("secret")
+    (site / "img/out.jpg").symlink_to("../secret")
+    (site / "img/in.jpg").symlink_to("class00/img0000.jpg")
+    done = stage(site, "img", "tier")
+    path = only_line(done)
+    assert "out.jpg" in done.err and not (path / "out.jpg").exists()
+    assert (path / "in.jpg").read_bytes() == (site / "img/class00/img0000.jpg").read_bytes()
+    assert not (path / "in.jpg").is_symlink()
+    path = only_line(stage(site, "img", "tier", "--follow-links"))
+    assert (path / "out.jpg").read_text() == "secret"
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_copy_opens_with_its_index(site, packed):
+    """A copy without an index costs each job the minutes that building it takes."""
+    src = "img"
+    if packed:
+        src = "packed"
+        run_stoker("pack", "img", "packed", "-q", cwd=site)
+    path = only_line(stage(site, src, "tier"))
+    env = {"XDG_CACHE_HOME": site / "another"}
+    info = run_stoker("inspect", path, "--json", "-", env=env).json()["result"]
+    assert not info["index"]["index_built_now"] if "index" in info else not info["index_built_now"]
+    assert run_stoker("verify", path, env=env).rc == 0
+
+
+# ---- the place -----------------------------------------------------------------------------------
+
+def test_default_place(site):
+    """A job's own tier: in the folder that the user or the site names, with the job's id."""
+    (site / "local").mkdir()
+    env = {"STOKER_SCRATCH": site / "local", "SLURM_JOB_ID": "4711"}
+    done = stage(site, "img", env=env, rc=None)
+    if done.rc == 3:
+        pytest.skip(f"the test's folder is on no local file system: {done.err}")
+    path = only_line(done)
+    assert f"local/stoker-{os.geteuid()}-job-4711/" in str(path)
+    assert "local" in done.err
+    assert "complete" in stage(site, "--list", env=env).out
+    assert stage(site, "--evict", "img", env=env).rc == 0
+    assert not path.exists()
+
+
+def test_folder_with_other_uses(site):
+    """`mkdir scratch; stoker stage img scratch` is what one types."""
+    (site / "scratch").mkdir(mode=0o755)
+    (site / "scratch/mine").write_text("mine")
+    path = only_line(stage(site, "img", "scratch"))
+    assert path.is_relative_to(site / f"scratch/stoker-{os.geteuid()}")
+    assert "complete" in stage(site, "--list", "scratch").out
+    assert stage(site, "--verify", "scratch").rc == 0
+    assert only_line(stage(site, "img", "scratch")) == path
+    assert stage(site, "--evict", "scratch").rc == 0
+    assert not path.exists() and (site / "scratch/mine").read_text() == "mine"
+
+
+# ---- the copies of a node ------------------------------------------------------------------------
+
+def test_list_evict_verify(site):
+    stage(site, "img", "tier")
+    run_stoker("pack", "img", "packed", "-q", cwd=site)
+    stage(site, "packed", "tier")
+    sets = stage(site, "--list", "tier", "--json", "-").json()["result"]["sets"]
+    assert {s["source"] for s in sets} == {f"{site}/img", f"{site}/packed"}
+    assert all(s["complete"] and s["bytes"] == s["bytes_there"] for s in sets)
+    assert stage(site, "--verify", "img", "tier").rc == 0
+    assert stage(site, "--evict", "img", "tier").rc == 0
+    assert stage(site, "--evict", "img", "tier", rc=2).err
+    sets = stage(site, "--list", "tier", "--json", "-").json()["result"]["sets"]
+    assert [s["source"] for s in sets] == [f"{site}/packed"]
+    assert (site / "img").is_dir()
+
+
+def test_usage(site):
+    assert "SRC is missing" in stage(site, rc=2).err
+    assert "exclude" in stage(site, "img", "tier", "--list", "--evict", rc=2).err
+    gone = stage(site, "not-there", "tier", rc=4)
+    assert gone.out == "" and "not-there" in gone.err
+
+
+# ---- ways ----------------------------------------------------------------------------------------
+
+def test_background(site):
+    """The training starts while the copy is made: the command must return, and say where it logs."""
+    done = stage(site, "img", "tier", "--background", "--seed", "7", "--json", "state.json")
+    assert only_line(done) == site / "img"  # loaders find the copy by themselves
+    state = json.loads((site / "state.json").read_text())["result"]
+    log = pathlib.Path(state["log"])
+    assert log.parent == site / "tier"
+    path = only_line(stage(site, "img", "tier", "--wait"))
+    same_tree(path, site / "img")
+    until(lambda: str(path) in log.read_text())
+
+
+def test_wait_with_nobody_to_wait_for(site):
+    """Processes that wait would wait for themselves, or for each other."""
+    argv = [STOKER, "stage", "img", "tier", "--wait", "--quiet"]
+    runs = [subprocess.Popen(argv, cwd=site, env=clean_env(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    paths = {run.communicate(timeout=PATIENCE_S)[0].strip() for run in runs}
+    assert len(paths) == 1 and all(run.returncode == 0 for run in runs)
+    same_tree(pathlib.Path(paths.pop()), site / "img")
+
+
+def test_background_that_cannot_work(site):
+    done = stage(site, "img", "/proc/nowhere/tier", "--background", rc=3)
+    assert only_line(done) == site / "img" and "/proc" in done.err
+
+
+def test_background_is_no_part_of_the_command(site):
+    """$(...) waits for everybody who holds the pipe: a copier that keeps it would not be in the
+    background."""
+    os.mkfifo(site / "gate")
+    script = f'DATA=$({STOKER} stage img tier --background --quiet); echo "$DATA"'
+    done = subprocess.run(["sh", "-c", script], cwd=site, env=clean_env(), capture_output=True, text=True,
+                          timeout=120)
+    assert done.stdout == f"{site}/img\n", done
+
+
+def test_two_hops(site):
+    """A compute node that does not see the archive takes the copy on the way."""
+    first = only_line(stage(site, "img", "--via", "between", "tier"))
+    same_tree(first, site / "img")
+    (site / "img").rename(site / "hidden")
+    second = only_line(stage(site, f"{site}/img", "tier2", "--via", "between"))
+    same_tree(second, site / "hidden")
+    assert "between" in stage(site, "nothing", "tier2", "--via", "between", rc=(2, 4)).err
+
+
+def test_packed_while_copied(site):
+    path = only_line(stage(site, "img", "tier", "--pack", "tfrecord"))
+    assert run_stoker("verify", path).rc == 0
+    assert len(list(path.iterdir())) == 3  # shard, index, manifest
+    again = stage(site, "img", "tier", "--pack", "tfrecord")
+    assert only_line(again) == path and "already there" in again.err
+
+
+def test_a_packed_copy_is_a_copy(site):
+    """It would fill the disk of the node, unlisted, unlimited, unchecked, until somebody removed it by hand."""
+    path = only_line(stage(site, "img", "tier", "--pack", "tfrecord"))
+    (one,) = listed(site)
+    assert one["source"] == f"{site}/img" and one["packed"] == "tfrecord" and one["path"] == str(path)
+    assert one["complete"] and one["files"] == 3 and one["bytes"] == one["bytes_there"]
+    assert "img as tfrecord" in stage(site, "--list", "tier").out
+    stage(site, "img", "tier")
+    assert len(listed(site)) == 2
+    assert stage(site, "--verify", "img", "tier").rc == 0
+    # A byte that the disk lost is found, and the next run packs again.
+    shard = next(path.glob("*.tfrecord"))
+    flip(shard)
+    stage(site, "--verify", "img", "tier", rc=1)
+    path = only_line(stage(site, "img", "tier", "--pack", "tfrecord"))
+    assert run_stoker("verify", path).rc == 0 and stage(site, "--verify", "img", "tier").rc == 0
+    (one,) = (s for s in listed(site) if s["packed"])
+    stage(site, "--evict", one["set"], "tier")
+    assert [s["packed"] for s in listed(site)] == [None] and not path.exists()
+    stage(site, "img", "tier", "--pack", "tar")
+    assert "2" in stage(site, "--evict", "img", "tier", "--json", "-").out and not listed(site)
+
+
+def test_limit_and_age_of_a_packed_copy(site):
+    size = sum(f.stat().st_size for f in (site / "img").rglob("*.jpg"))
+    limit = str(3 * size)
+    stage(site, "img", "tier", "--limit", limit, "--pack", "tfrecord")
+    make_images(site / "other", classes=3, per_class=8, seed=2)
+    stage(site, "other", "tier", "--limit", limit, "--pack", "tar")
+    assert [s["packed"] for s in listed(site)] == ["tar"]
+    done = stage(site, "img", "small", "--limit", str(size // 2), "--pack", "tfrecord", rc=3)
+    assert "full" in done.err and only_line(done) == site / "img"
+    ledger = next((site / "tier").glob("*/ledger"))
+    os.utime(ledger, (1, 1))
+    stage(site, "img", "tier", "--keep", "1h")
+    assert [s["packed"] for s in listed(site)] == [None]
+
+
+def test_what_cannot_be_packed(site):
+    """A copy of nothing would stay in the list for ever."""
+    (site / "odd").mkdir()
+    for name in ("a.conf", "a.local"):
+        (site / "odd" / name).write_text(name)
+    done = stage(site, "odd", "tier", "--pack", "tar", rc=3)
+    assert only_line(done) == site / "odd" and "stoker pack" in done.err and not listed(site)
+
+
+def test_two_pack_the_same_at_once(site):
+    """Both would write one folder, or the second would fail."""
+    argv = [STOKER, "stage", "img", "tier", "--pack", "tfrecord", "--quiet"]
+    runs = [subprocess.Popen(argv, cwd=site, env=clean_env(), stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    paths = {run.communicate()[0] for run in runs}
+    assert len(paths) == 1 and all(run.returncode == 0 for run in runs)
+    assert run_stoker("verify", paths.pop().strip()).rc == 0 and len(listed(site)) == 1
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_loader_and_stage_fill_one_set(site, packed):
+    """The node would hold the data twice, and the second would be read from the source again."""
+    if packed:
+        run_stoker("pack", "img", "packed", "-q", cwd=site)
+    else:
+        (site / "img").rename(site / "packed")
+        (site / "packed/README").write_text("no sample")
+    run_stoker("load", "packed", "--tier", "tier", "--fill-tier", "-b", 5, "--steps", 1, cwd=site)
+    (one,) = listed(site)
+    stage(site, "packed", "tier")
+    (two,) = listed(site)
+    assert one["set"] == two["set"] and two["complete"] and one["bytes"] == two["bytes"]
+    same_tree(pathlib.Path(two["path"]), site / "packed")
+    # The other way round; and what a loader completes is published like a staged copy.
+    run_stoker("load", "packed", "--tier", "tier2", "--fill-tier", "-b", 4, cwd=site)
+    (one,) = listed(site, "tier2")
+    assert one["complete"] and one["set"] == two["set"]
+    same_tree(pathlib.Path(one["path"]), site / "packed")
+    again = stage(site, "packed", "tier2", "--json", "-").json()["result"]
+    assert again["already_there"] and again["path"] == one["path"]
+
+
+def test_dry_run_leaves_nothing(site):
+    """It would write an index into a folder that others share, or copy what was only asked about."""
+    def there():
+        return sorted(str(p) for p in site.rglob("*") if p.is_file() or "xdg-cache" not in p.parts)
+    before = there()
+    stage(site, "img", "tier", "--dry-run", "--rates", "source=1G,write=1G,read=1G")
+    stage(site, "img", "tier", "--dry-run", "--via", "between", "--rates", "source=1G,write=1G,read=1G")
+    assert there() == before
+
+
+def test_max_rate_copies_the_same(site):
+    path = only_line(stage(site, "img", "tier", "--max-rate", "1M"))
+    same_tree(path, site / "img")
+
+
+# ---- the end of a job ----------------------------------------------------------------------------
+
+def in_a_session(site, *args, env):
+    """As in a login or a job of its own, which is over when this returns."""
+    return subprocess.run([STOKER, "stage", *args], cwd=site, env=clean_env(env), capture_output=True, text=True,
+                          start_new_session=True, timeout=120)
+
+
+def test_copies_of_a_session_that_is_over(site):
+    """What a job leaves behind would fill the node's disk, job by job."""
+    (site / "local").mkdir()
+    env = {"STOKER_SCRATCH": site / "local"}
+    done = in_a_session(site, "img", env=env)
+    if done.returncode == 3:
+        pytest.skip(f"the test's folder is on no local file system: {done.stderr}")
+    first = pathlib.Path(done.stdout.strip())
+    stage(site, "img", "local/named")  # a folder that the user names stays
+    (site / f"local/stoker-{os.geteuid()}-job-77.pbs").mkdir(mode=0o700)  # whose scheduler is not asked
+    (site / f"local/stoker-{os.geteuid()}-job-session-1-0-0").mkdir(mode=0o700)  # over, but no tier
+    assert first.exists()
+    second = in_a_session(site, "img", env=env)
+    assert second.returncode == 0 and "job that is over" in second.stderr, second
+    assert not first.parents[2].exists() and pathlib.Path(second.stdout.strip()).exists()
+    assert len(list((site / "local").iterdir())) == 4

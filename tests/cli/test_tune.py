@@ -1,0 +1,190 @@
+"""stoker tune: changes are tried beside the job as it is, and only real gains are recommended."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import STOKER, clean_env, make_images, until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tune"))
+from scenarios import kinds_of  # noqa: E402
+
+SMALL = """name: small
+dataset: {format: tfrecord, files: 2, samples_per_file: 64, record: 16K}
+access: {transfer: 4K}
+reader: {threads: 1, prefetch: 2}
+training: {batch: 8, compute: 2ms}
+"""
+# Recorded costs: bytes per second and seconds per request of modelled storage, by a virtual clock.
+RECORDED = ["--virtual-storage", "100M,1ms", "--near"]
+
+
+def tree_of(path):
+    """Names, sizes and times of everything below path."""
+    return sorted((str(p.relative_to(path)), s.st_size if p.is_file() else 0, s.st_mtime_ns)
+                  for p in path.rglob("*") for s in [p.lstat()])
+
+
+@pytest.fixture
+def job(stoker, tmp_path):
+    """A workload with its data, in a folder of its own: what tune leaves there is seen."""
+    def make(text):
+        place = tmp_path / "storage {n}"  # words that mean something in the command of a study
+        place.mkdir()
+        workload = tmp_path / "job.yaml"
+        workload.write_text(text)
+        stoker("bench", workload, "--data", place / "data", "--generate-only")
+        return workload, place / "data"
+    return make
+
+
+def tuned(stoker, workload, data, *options, rc=0):
+    run = stoker("tune", workload, "--data", data, "--near", data, "--json", "-", *options, rc=rc)
+    result = run.json()["result"]
+    best = next((c for c in result["candidates"] if c["id"] == result["best"]), None)
+    return result, best
+
+
+def test_small_requests_with_recorded_costs(stoker, job):
+    """The user would buy a faster file system instead of changing one number."""
+    workload, data = job(SMALL)
+    before = tree_of(data)
+    result, best = tuned(stoker, workload, data, "--virtual-storage", "100M,1ms", "--budget", "1h")
+    assert "request" in kinds_of(best) and best["times"] > 3 and best["confirmed"]
+    assert best["actions"][0]["kind"] == "larger-reads" and "buffering=" in best["lines"]
+    assert any(len(c["changes"]) > 1 for c in result["candidates"])  # combinations of winners
+    ids = [c["id"] for c in result["candidates"]]
+    assert ids[0] == "baseline" and result["candidates"][0]["verdict"] == "baseline"
+    gains = [c["times"] for c in result["candidates"] if c["verdict"] == "gain"]
+    assert gains == sorted(gains, reverse=True)
+    for c in result["candidates"][1:]:  # the model agrees with the clock that it models
+        if c["verdict"] == "gain" and len(c["changes"]) == 1 and c["predicted_epoch_s"]:
+            assert 0.5 < c["predicted_epoch_s"] / c["epoch_s"] < 2
+    assert tree_of(data) == before and os.listdir(data.parent) == ["data"]
+
+
+def test_nothing_to_gain_with_recorded_costs(stoker, job):
+    """A change that gains nothing costs the user a day, and the trust in the next one."""
+    workload, data = job(SMALL.replace("4K", "1M").replace("2ms", "200ms"))
+    run = stoker("tune", workload, "--data", data, *RECORDED, data, "--budget", "1h")
+    assert "Nothing to gain: the accelerators are busy for" in run.out
+    assert "waits for data only" in " ".join(run.out.split())  # why nothing was tried
+    assert os.listdir(data.parent) == ["data"]
+
+
+def test_data_in_other_forms(stoker, job):
+    """Copies that stay, or an index beside the data, fill somebody's quota."""
+    workload, data = job(SMALL.replace("tfrecord, files: 2, samples_per_file: 64", "files, files: 120")
+                         .replace("access: {transfer: 4K}", "access: {sharing: shared}"))
+    before = tree_of(data / "train")
+    result, _ = tuned(stoker, workload, data, "--only", "pack,squashfs,loader", "--budget", "6s", "--least", "0")
+    seen = {c["id"]: c for c in result["candidates"]}
+    assert {"loader", "pack", "squashfs"} <= set(seen)
+    for name in ("pack", "squashfs"):
+        if seen[name]["verdict"] not in ("dropped", "skipped"):  # a model may have dropped it
+            assert seen[name]["runs"] > 0 and seen[name]["costs"]["disk_bytes"] > 120 * 16384
+    assert tree_of(data / "train") == before
+    assert os.listdir(data.parent) == ["data"]
+
+
+def test_no_space_is_told_by_name(stoker, job):
+    """Half a copy on a full disk stops the jobs of others."""
+    workload, data = job(SMALL.replace("tfrecord, files: 2, samples_per_file: 64", "files, files: 120")
+                         .replace("access: {transfer: 4K}", "access: {sharing: shared}"))
+    result, best = tuned(stoker, workload, data, "--only", "pack", "--space", "1K", "--budget", "20s")
+    pack = next(c for c in result["candidates"] if c["id"] == "pack")
+    assert not best and pack["verdict"] in ("skipped", "dropped")
+    if pack["verdict"] == "skipped":
+        assert "--space" in pack["why"]
+
+
+def interrupted(workload, data):
+    """A call that is ended in the middle of its runs: its status, and its folder."""
+    # By the real clock: each of its many runs takes a second.
+    process = subprocess.Popen([STOKER, "tune", workload, "--data", data, "--near", data, "--budget", "30s",
+                                "--only", "threads,prefetch,request"], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: any(p.stat().st_size for p in data.parent.glob("stoker-tune.*/first/runs.jsonl")))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    return process.returncode, out, err, next(data.parent.glob("stoker-tune.*"))
+
+
+def test_stopped_resumed_and_cleaned(stoker, job):
+    """A night of runs is not lost to one key, and what it left can be removed."""
+    workload, data = job(SMALL.replace("batch: 8, compute: 2ms", "batch: 8, epochs: 1000, compute: 5ms")
+                         .replace("threads: 1", "threads: 0"))
+    status, out, err, folder = interrupted(workload, data)
+    assert status == 128 + signal.SIGINT and "as it is" in out
+    assert f"--resume '{folder}'" in err and f"--clean '{folder}'" in err  # to be pasted
+    done = len((folder / "first/runs.jsonl").read_text().splitlines())
+    run = stoker("tune", "--resume", folder, "--budget", "10s", "--keep", "--json", "-")
+    result = run.json()["result"]
+    assert result["folder"] == str(folder) and result["candidates"][0]["runs"]
+    lines = (folder / "first/runs.jsonl").read_text().splitlines()
+    assert len(lines) > done
+    assert len({(r["point"], r["repeat"]) for r in map(json.loads, lines)}) == len(lines)
+    stoker("tune", "--clean", folder)
+    assert os.listdir(data.parent) == ["data"]
+
+
+def test_prepared_copies_are_used_again(stoker, tmp_path):
+    """An hour of packing is not done twice, and --clean still knows the folders on other storage."""
+    near, data = tmp_path / "near", tmp_path / "here" / "pictures"
+    near.mkdir()
+    make_images(data, per_class=400)
+    what = ["--near", near, "--keep", "--budget", "5s", "--json", "-"]
+    first = stoker("tune", data, "--only", "pack,loader", *what).json()["result"]
+    folder = pathlib.Path(first["folder"])
+    said = json.loads((folder / "tune.json").read_text())
+    copies = {name: said["prepared"][name]["at"] for name in said["prepared"]}
+    if not copies:  # the model's measurement of storage decides what is tried
+        pytest.skip("no gain is expected of packing on this machine's memory")
+    stamps = {at: os.stat(at).st_ino for at in copies.values()}
+    stoker("tune", "--resume", folder, *what[2:])
+    again = json.loads((folder / "tune.json").read_text())
+    assert {name: again["prepared"][name]["at"] for name in copies} == copies
+    assert again["folders"] == said["folders"]
+    assert {at: os.stat(at).st_ino for at in stamps} == stamps
+    stoker("tune", "--clean", folder)
+    assert not os.listdir(near) and not folder.exists()
+
+
+def test_clean_removes_only_its_own(stoker, tmp_path):
+    """A wrong path must not cost anybody a folder."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").write_text("x")
+    stoker("tune", "--clean", tmp_path / "mine", rc=4)
+    (tmp_path / "mine/tune.json").write_text("{}")
+    assert "was not made by stoker tune" in stoker("tune", "--clean", tmp_path / "mine", rc=4).err
+    assert (tmp_path / "mine/file").exists()
+
+
+def test_a_command_that_fails(stoker, tmp_path):
+    """Numbers of a run that failed are numbers of nothing."""
+    run = stoker("tune", "--", "false", rc=4, cwd=tmp_path)
+    assert "ended with status 1" in run.err and "stoker tune PROFILE" in run.err and "--for" in run.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_dataset(stoker, images):
+    """The question of a new user: this folder, what now?"""
+    before = tree_of(images[0])
+    run = stoker("tune", images[0], "--only", "threads", "--near", images[0], "--budget", "5s", "--json", "-")
+    result = run.json()["result"]
+    assert result["files"] == 15 and result["candidates"][0]["epoch_s"] > 0
+    assert tree_of(images[0]) == before
+    assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
+
+
+def test_wrong_words(stoker, job, tmp_path):
+    workload, data = job(SMALL)
+    assert "is missing" in stoker("tune", rc=2).err
+    assert "either" in stoker("tune", workload, "--", "true", rc=2).err
+    assert "--data DIR is missing" in stoker("tune", workload, rc=2).err
+    assert "no such file" in stoker("tune", "nothing", rc=2).err
+    assert os.listdir(data.parent) == ["data"]

@@ -1,0 +1,431 @@
+"""`stoker report -o page.html` in a real browser: every kind of result is drawn, nothing is asked of a
+network, names never run, and the numbers are those of --json."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from conftest import ROOT, make_images, run_stoker, until
+from pagelib import AXE, browser  # noqa: F401
+from profilelib import LIBRARY, PYTHON, bare_env
+from slurmlib import FakeSlurm
+
+pytestmark = pytest.mark.xdist_group("page")  # one browser
+
+HOSTILE = ["</script><script>document.title='RUN'</script>", "<img src=x onerror=\"document.title='RUN'\">",
+           "javascript:document.title='RUN'", "a'\"`${document.title='RUN'}&lt;", "left\u202ethgir", "tab\there",
+           "x" * 250, "<!--<script>"]
+
+PROGRAM = """
+import os, subprocess, sys
+if len(sys.argv) > 2:
+    for name in sorted(os.listdir(sys.argv[1])):
+        with open(os.path.join(sys.argv[1], name), "rb") as f:
+            while f.read(512):
+                pass
+else:
+    for rank in range(3):
+        env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3"}
+        subprocess.run([sys.executable, *sys.argv, "rank"], env=env, check=True)
+"""
+
+
+def profile(folder, program, *args):
+    if not LIBRARY:
+        pytest.skip("libstoker-preload.so is not built")
+    subprocess.run([os.environ.get("STOKER", ROOT / "build/stoker"), "profile", "-q", "--sample", "10ms", "-o", folder, "--",
+                    PYTHON, program, *map(str, args)], env=bare_env(), check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """One result of every kind, a second profile, and two studies."""
+    tmp = tmp_path_factory.mktemp("results")
+    done = run_stoker("report", "x", "-o", tmp / "none.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    data = tmp / "data"
+    data.mkdir()
+    for i in range(60):
+        (data / f"part{i:03d}.bin").write_bytes(os.urandom(700 * (i % 7 + 1)))
+    for i, name in enumerate(HOSTILE):
+        (data / name.replace("/", "\u2215")).write_bytes(b"x" * (i + 1) * 900)
+    (data / b"not\xffutf8".decode(errors="surrogateescape")).write_bytes(b"y" * 5000)
+    program = tmp / "program.py"
+    program.write_text(PROGRAM)
+    images = tmp / "images"
+    make_images(images)
+    (tmp / "gpu-a.csv").write_text("n,time,cores\n" + "".join(f"{n},{100 / n + 3 + r / 10},{n}\n" for n in (1, 2, 4, 8, 16) for r in (0, 1)))
+    (tmp / "gpu-b.csv").write_text("n,time,cores\n" + "".join(f"{n},{60 / n + 4 + r / 10},{n}\n" for n in (1, 2, 4, 8, 16) for r in (0, 1)))
+    for s in "ab":
+        run_stoker("scale", "--from", tmp / f"gpu-{s}.csv", "--save", tmp / f"gpu-{s}.json", "--json", tmp / f"scale-{s}.json")
+    run_stoker("pack", images, tmp / "packed", "--json", tmp / "pack.json")
+    run_stoker("load", tmp / "packed", "--epochs", "2", "--batch", "4", "--json", tmp / "load.json")
+    run_stoker("verify", tmp / "packed", "--json", tmp / "verify.json")
+    (tmp / "w.yaml").write_text("name: small\ndataset: {format: tfrecord, files: 6, samples_per_file: 40, record: 1000}\n"
+                                "training: {batch: 4, compute: 10ms}\ncheckpoint: {every: 6, files: 100000}\n")
+    bench = ["bench", tmp / "w.yaml", "--data", tmp / "bench", "--generate", "--virtual-storage", "1M,1ms", "--json"]
+    run_stoker(*bench, tmp / "bench.json", "--ranks", "3")
+    run_stoker(*bench, tmp / "bench2.json", "--ranks", "2")
+    run_stoker("stage", images, tmp / "tier", "--json", tmp / "stage.json")
+    run_stoker("inspect", images, "--json", tmp / "inspect.json")
+    run_stoker("doctor", "--quick", "--json", tmp / "doctor.json")
+    run_stoker("job", 21, "--json", tmp / "job.json", env=FakeSlurm(tmp).env())
+    return {"dir": tmp, "profile": profile(tmp / "one.profile", program, data), "again": profile(tmp / "two.profile", program, data)}
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    """All of them in one page."""
+    tmp = results["dir"]
+    run_stoker("report", results["profile"], results["again"], tmp / "gpu-a.json", tmp / "gpu-b.json", tmp / "load.json",
+               tmp / "job.json", tmp / "pack.json", tmp / "verify.json", *(tmp / f"{k}.json" for k in ("bench", "bench2", "stage", "inspect", "doctor")),
+               "-o", tmp / "page.html")
+    return tmp / "page.html"
+
+
+@pytest.fixture(scope="module")
+def opened(browser, page):
+    """The page, drawn to its end: for tests that look at it."""
+    browser.open(page)
+    browser.draw_all()
+    return browser
+
+
+KINDS = {"profile", "comparison", "study", "load", "job", "pack", "verify", "bench", "stage", "inspect", "doctor"}
+
+
+# Figures on which nothing was drawn.
+BLANK = """return [...document.querySelectorAll('figure')].filter(f => {
+    const small = new OffscreenCanvas(60, 60).getContext('2d');
+    small.drawImage(f.querySelector('canvas'), 0, 0, 60, 60);
+    return new Set(small.getImageData(0, 0, 60, 60).data).size < 5 }).map(f => f.id)"""
+
+
+def check_drawn(browser, width, kinds=frozenset(KINDS)):
+    assert {*browser.js("return [...document.querySelectorAll('.result')].map(r => r.dataset.kind)")} == kinds
+    assert browser.js(BLANK) == []
+    assert browser.js("""return [...document.querySelectorAll('figure .chart')].filter(c => c.clientHeight < 60).length""") == 0
+    # Panels over one time axis: a moment is at the same place in all of them.
+    places = browser.js("""const c = document.querySelector('#r1-time .chart').chart, n = c.getOption().grid.length;
+        return [...Array(n).keys()].map(i => [0, 1].map(k => Math.round(c.convertToPixel({xAxisIndex: i}, k * c.getOption().xAxis[i].max))).join())""")
+    assert len(places) > 1 and len({*places}) == 1
+    assert browser.js("return [...document.querySelectorAll('.verdict')].every(v => v.textContent.length > 10)")
+    assert browser.js("return document.documentElement.scrollWidth") <= width
+    assert browser.complaints() == []
+    assert browser.requests() == []
+    assert browser.js("return document.title") == "stoker report"
+
+
+def test_every_kind_is_drawn_in_silence(opened):
+    """A page that asks a server for a font tells others what you read; one that fails shows nothing."""
+    check_drawn(opened, 1200)
+
+
+def test_hostile_names_are_text(opened):
+    """A file's name from a stranger's dataset would run in the browser of whoever reads the report."""
+    browser = opened
+    assert "RUN" not in browser.js("return document.title")
+    rows = browser.js("return JSON.parse(document.getElementById('data').textContent).results[0].blocks.find(b => b.id === 'files').rows.map(r => r[0])")
+    for name in HOSTILE:
+        assert any(r.endswith(name.replace("/", "\u2215")) for r in rows), name
+    browser.js("""const t = document.getElementById('r1-files').table; t.setFilter(r => r.c0.includes('left'))""")
+    shown = until(lambda: [t for t in browser.js("return [...document.querySelectorAll('#r1-files .tabulator-cell')].map(c => c.textContent)") if "left" in t])
+    assert "\\u202e" in shown[0] and "\u202e" not in shown[0]
+    assert browser.js("return document.querySelectorAll('script').length") == 2
+    assert browser.js("return document.querySelectorAll('img,iframe,object,embed').length") == 0
+
+
+def cells(browser, block):
+    """[{column: number}] of a table as it stands in the DOM."""
+    return browser.js("""const b = document.getElementById(arguments[0]);
+        const head = [...b.querySelectorAll('thead th')].map(h => h.textContent);
+        return [...b.querySelectorAll('tbody tr')].map(r => Object.fromEntries([...r.children].map((c, i) =>
+            [head[i], c.firstChild.dataset.value === undefined ? c.textContent : Number(c.firstChild.dataset.value)])));""", block)
+
+
+def near(a, b):
+    return math.isclose(a, b, rel_tol=1e-5)
+
+
+def test_numbers_are_those_of_json(opened, results):
+    """A picture that says something else than the table is worse than none."""
+    browser = opened
+    report = run_stoker("report", results["profile"], "--json", "-").json()["result"]
+    facts = dict(browser.js("return [...document.querySelectorAll('#r1 .facts div')].map(d => [d.firstChild.textContent, Number(d.lastChild.dataset.value)])"))
+    assert near(facts["Ran"], report["profile"]["run_s"]) and facts["Read"] == report["job"]["counters"]["read_bytes"]
+    loop = report["main_loop"]
+    big = float(browser.js("return document.querySelector('#r1 .big strong').dataset.value"))
+    assert near(big, loop["wait_s"] / loop["run_s"] if loop["wait_s"] is not None else report["io_share"]["merged"])
+    ranks = cells(browser, "r1-ranks")
+    for row, rank in zip(ranks, report["ranks"]):
+        assert near(row["I/O time"], rank["io_s"]) and row["Read"] == rank["read_bytes"] and row["Reads"] == rank["reads"]
+    files = browser.js("return document.getElementById('r1-files').table.getData().map(r => [r.c0, r.c6, r.c8, r.c1])")
+    expected = {f["name"]: f for f in report["files"]}
+    assert len(files) == len(expected)
+    for name, read, reads, io_s in files:
+        f = expected[name]
+        assert (read, reads) == (f["counters"]["read_bytes"], f["counters"]["reads"]) and near(io_s, f["io_s"])
+    said = re.sub(r"(\d) us\b", r"\1 µs", report["verdict"])
+    assert browser.js("return document.querySelector('#r1 .verdict p:last-child').textContent") == said
+
+
+def test_studies_and_loads_too(opened, results):
+    browser = opened
+    at = {k: i for i, k in enumerate(browser.js("return [...document.querySelectorAll('.result')].map(r => r.dataset.kind)"), 1)}
+    points = cells(browser, f"r{at['study']}-points")
+    for letter in "ab":
+        series = json.loads((results["dir"] / f"scale-{letter}.json").read_text())["result"]["series"][0]
+        mine = [p for p in points if p["Series"] == f"gpu-{letter}"]
+        assert [(p["N"], p["Time"], p["Speedup"], p["Efficiency"]) for p in mine] == \
+            [(p["n"], p["value"], p["speedup"], p["efficiency"]) for p in series["points"]]
+    costly = run_stoker("scale", "--from", results["dir"] / "gpu-a.csv", "--su-weights", "core=3,gpu=7", "--gpus-per-n", "2", "--deadline", "20s",
+                        "--json", results["dir"] / "costly.json") and json.loads((results["dir"] / "costly.json").read_text())["result"]["series"][0]
+    run_stoker("report", results["dir"] / "costly.json", "-o", results["dir"] / "costly.html")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', (results["dir"] / "costly.html").read_text(), re.S).group(1))["results"][0]
+    blocks = {b["id"]: b["rows"] for b in data["blocks"] if b["is"] == "table"}
+    assert [r[9] for r in blocks["points"]] == [p["su"] for p in costly["points"]] and costly["points"][0]["su"]
+    assert {r[1]: r[2] for r in blocks["recommended"]} == {w: c["n"] for w, c in costly["recommended"].items()}
+    load = json.loads((results["dir"] / "load.json").read_text())["result"]
+    assert [r["Time"] for r in cells(browser, f"r{at['load']}-epoch-table")] == [e["load_seconds"] for e in load["epochs"]]
+    assert float(browser.js(f"return document.querySelector('#r{at['load']} .big strong').dataset.value")) == load["samples_per_second"]
+
+
+def test_benchmarks_too(opened, results):
+    """Utilisation, steps over time and each rank are those of --json, and two runs stand side by side."""
+    browser = opened
+    at = browser.js("return Object.fromEntries([...document.querySelectorAll('.result')].reverse().map((r, i, all) => [r.dataset.kind, all.length - i]))")["bench"]
+    bench = json.loads((results["dir"] / "bench.json").read_text())["result"]
+    assert float(browser.js(f"return document.querySelector('#r{at} .big strong').dataset.value")) == bench["utilisation"]
+    rows = cells(browser, f"r{at}-ranks")
+    assert [(r["Utilisation"], r["Waited for data"], r["Requests"]) for r in rows] == \
+        [(r["utilisation"], r["wait_seconds"], r["io"]["requests"]) for r in bench["per_rank"]]
+    blocks = browser.js(f"return JSON.parse(document.getElementById('data').textContent).results[{at - 1}].blocks")
+    plots = {b["id"]: b for b in blocks if b["is"] != "table"}
+    assert {"time", "where", "heat", "balance", "sizes", "latency", "steps"} <= {*plots}
+    steps = plots["time"]["panels"][1]["series"][0]["v"]
+    bin_s = bench["over_time"]["bin_seconds"]
+    assert near(sum(steps) * bin_s, sum(r["steps"] for r in bench["per_rank"]))
+    for name, part in (("wait", "wait_seconds"), ("compute", "compute_seconds"), ("checkpoint", "checkpoint_seconds")):
+        assert math.isclose(sum(bench["over_time"][name]), sum(r[part] for r in bench["per_rank"]), rel_tol=1e-3)
+    assert sum(plots["latency"]["panels"][0]["series"][0]["v"]) == bench["io"]["requests"]
+    compared = browser.js("return [...document.querySelectorAll('.result')].filter(r => r.textContent.includes('Benchmarks compared')).map(r => r.id)")
+    numbers = {r[""]: r for r in cells(browser, f"{compared[0]}-numbers")}
+    assert near(numbers["samples/s"]["bench.json"], bench["samples_per_second"])
+
+
+def state(browser, figure):
+    return browser.js("""const c = document.querySelector(`#${arguments[0]} .chart`).chart, o = c.getOption();
+        return {start: o.dataZoom[0].start, end: o.dataZoom[0].end, off: Object.entries(o.legend?.[0]?.selected ?? {}).filter(e => !e[1]).map(e => e[0])}""", figure)
+
+
+def test_hover_zoom_and_legend(opened):
+    """What the reader does with a plot: look at a moment, look closer, hide a line."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    browser = opened
+    browser.js("document.getElementById('r1-time').scrollIntoView()")
+    chart = browser.driver.find_element("css selector", "#r1-time .chart")
+    browser.js("""const c = document.querySelector('#r1-time .chart').chart; window.tips = [];
+                  c.on('showTip', e => tips.push(e)); c.getZr().on('mousemove', e => tips.push(e.offsetX))""")
+    ActionChains(browser.driver, duration=0).move_to_element(chart).perform()
+    assert browser.js("return tips.length") > 0
+    until(lambda: browser.js("return document.querySelector('#r1-time .chart').chart.getZr().storage.getDisplayList(true).some(d => (d.style.text ?? '').includes('read'))"))
+    # Dragging over a part shows that part, here and in the heat map below it.
+    ActionChains(browser.driver, duration=0).move_to_element_with_offset(chart, -100, -150).click_and_hold() \
+        .move_by_offset(90, 0).move_by_offset(90, 5).release().perform()
+    zoomed = until(lambda: (s := state(browser, "r1-time"))["end"] - s["start"] < 60 and s)
+    assert 0 < zoomed["start"] < zoomed["end"] < 100
+    if browser.js("return document.querySelector('#r1-heat .chart')?.chart !== undefined"):
+        linked = state(browser, "r1-heat")
+        assert abs(linked["start"] - zoomed["start"]) < 2 and abs(linked["end"] - zoomed["end"]) < 2
+    browser.click("#r1-time .tools button", "All")
+    assert state(browser, "r1-time")["end"] == 100
+    browser.click("#r1-time .legend button", "read")
+    assert state(browser, "r1-time")["off"] == ["read"]
+    assert browser.js("return document.querySelector('#r1-time .legend button').getAttribute('aria-pressed')") == "false"
+
+
+def shown_numbers(browser, block, column):
+    return browser.js(f"return [...document.querySelectorAll('#{block} .tabulator-row')].map(r => Number(r.querySelector('[tabulator-field={column}] span').dataset.value))")
+
+
+def test_tables_sort_and_filter(opened):
+    """The table of all files is long: the reader looks for one."""
+    browser = opened
+    browser.js("document.getElementById('r1-files').scrollIntoView(); document.getElementById('r1-files').table.clearFilter()")
+    until(lambda: browser.js("return document.querySelectorAll('#r1-files .tabulator-row').length > 5"))
+    browser.click("#r1-files .tabulator-col[tabulator-field=c6]")
+    values = until(lambda: (v := shown_numbers(browser, "r1-files", "c6")) == sorted(v, reverse=True) and v)
+    browser.click("#r1-files .tabulator-col[tabulator-field=c6]")
+    assert until(lambda: (v := shown_numbers(browser, "r1-files", "c6")) == sorted(v) and v) != values
+    browser.driver.find_element("css selector", "#r1-files input").send_keys("PART00 bin")
+    until(lambda: browser.js("return document.querySelector('#r1-files .count').textContent").startswith("10 of"))
+
+
+def test_downloads_are_whole(opened):
+    """SVG for the paper, PNG for the slides, CSV for the next tool."""
+    browser = opened
+    browser.click("#r1-sizes .tools button", "SVG")
+    svg = browser.saved("r1-sizes.svg").decode()
+    root = xml.etree.ElementTree.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and "style=" not in svg and "<script" not in svg
+    assert {"reads", "writes", "requests"} <= {t.text for t in root.iter("{http://www.w3.org/2000/svg}text")}
+    browser.click("#r1-sizes .tools button", "PNG")
+    png = browser.saved("r1-sizes.png")
+    assert png.startswith(b"\x89PNG\r\n\x1a\n") and struct.unpack(">I", png[16:20])[0] == 3 * 760
+    browser.click("#r1-sizes .tools button", "CSV")
+    table = list(csv.reader(io.StringIO(browser.saved("r1-sizes.csv").decode())))
+    assert table[0][0] == "size of a request" and sum(int(r[1]) for r in table[1:]) > 0
+    browser.click("#r1-files .tools button", "CSV")
+    rows = list(csv.reader(io.StringIO(browser.saved("r1-files.csv").decode())))
+    assert rows[0][:2] == ["name", "io_s"] and len(rows) > 60
+    assert browser.complaints() == []
+
+
+def test_keyboard_alone(opened):
+    """Whoever cannot use a mouse reaches everything, and reads a plot value by value."""
+    from selenium.webdriver.common.keys import Keys
+    browser = opened
+    browser.js("""scrollTo(0, 0); document.querySelector('.skip').focus(); window.reached = ['skip'];
+        addEventListener('focusin', e => reached.push(e.target.className + '|' + (e.target.getAttribute('aria-label') ?? e.target.textContent)))""")
+    browser.keys(Keys.TAB * 60)
+    reached = browser.js("return reached")
+    assert any(r.startswith("chart|") for r in reached) and "|Data" in reached
+    assert any("as SVG" in r for r in reached) and any(r.startswith("|Zoom in") for r in reached)
+    browser.js("document.querySelector('#r1-time .chart').focus()")
+    browser.keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert re.search(r"time .*read: data", browser.js("return document.querySelector('[role=status].unseen').textContent"))
+    browser.keys("+")
+    until(lambda: state(browser, "r1-time")["end"] - state(browser, "r1-time")["start"] < 60)
+    browser.js("document.querySelector('#r1-files .tabulator-col').focus()")
+    browser.keys(Keys.ENTER)
+    until(lambda: browser.js("return document.querySelector('#r1-files .tabulator-col').getAttribute('aria-sort')") == "ascending")
+
+
+def test_prints(opened):
+    """Paper gets vector drawings and the first rows of tables."""
+    assert opened.paper().startswith(b"%PDF")
+    assert opened.js("return [...document.querySelectorAll('figure')].every(f => f.querySelector('.print svg text'))")
+    assert opened.complaints() == []
+
+
+# ---- other pages: the tests above share one that is open ----
+
+def test_every_shape_is_drawn(browser, page, tmp_path):
+    """Sweeps, searches, comparisons of forms, plans and copies; results of versions to come may lack any number."""
+    seeds = sorted(p for p in (ROOT / "tests/fuzz/corpus/page").iterdir() if p.name != "report" and not p.name.startswith("regress"))
+    run_stoker("report", *seeds, "-o", tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.draw_all()
+    assert browser.js("return document.querySelectorAll('.result').length") >= len(seeds)
+    assert browser.js(BLANK) == [] and browser.complaints() == [] and browser.requests() == []
+
+
+def test_on_a_phone_in_the_dark(browser, results, tmp_path):
+    page = tmp_path / "page.html"
+    run_stoker("report", results["profile"], results["dir"] / "gpu-a.json", "-o", page)
+    browser.open(page, width=390, dark=True)
+    browser.draw_all()
+    check_drawn(browser, 390, {"profile", "study"})
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_accessible(browser, results, dark, tmp_path):
+    """Contrast, names and roles, as axe sees them."""
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed (tools/setup page)")
+    tmp = results["dir"]
+    page = tmp_path / "page.html"
+    run_stoker("report", *([tmp / "gpu-a.json", tmp / "load.json"] if dark else [results["profile"]]), "-o", page)
+    browser.open(page, dark=dark)
+    browser.draw_all()
+    # A few rows stand for all: each costs time.
+    browser.js("document.querySelector('details').open = true; document.getElementById('r1-files')?.table.setFilter('c0', 'like', 'part00')")
+    assert browser.axe() == {}
+
+
+def test_policy_stops_a_script_that_got_in(browser, page, tmp_path):
+    """The last line of defence: hashes of our own script and style, nothing else."""
+    text = page.read_text()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text).group(1)
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy and policy.count("sha256-") == 2
+    evil = tmp_path / "evil.html"
+    evil.write_text(text.replace('<div id="page">', "<script>document.title='RUN'</script><img src=x onerror=\"document.title='RUN'\"><div id=\"page\">"))
+    browser.open(evil)
+    assert "RUN" not in browser.js("return document.title")
+    assert any("Content Security Policy" in c for c in browser.complaints())
+
+
+# ---- without a browser ----
+
+def test_page_stays_small(page):
+    """Mail servers refuse large attachments."""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.S).group(1)
+    assert page.stat().st_size - len(data.encode()) < 1_000_000
+    assert "<" not in data
+
+
+def test_damaged_and_foreign_results_are_refused(tmp_path, results):
+    """A message with the name of the file, and no half page."""
+    out = tmp_path / "page.html"
+    load = (results["dir"] / "load.json").read_text()
+    for text, says in [('{"schema": 1, "comm', "damaged JSON"), ('{"a": 1}', "neither a profile"), ("[1, 2]", ""), ("", ""),
+                       (load.replace('"schema": 1', '"schema": 99', 1), "schema 99"),
+                       (load.replace('"command": "load"', '"command": "formats"', 1), "`stoker formats`"),
+                       ('{"schema": 1, "command": "report", "arguments": ["a.profile"], "result": {}}', "name a.profile instead"),
+                       ('{"schema": 1, "command": "advise", "arguments": ["b.profile"], "result": {}}', "name b.profile instead"),
+                       ('{"schema": 1, "command": "profile", "arguments": ["./x"], "result": {"profile": "c.profile"}}', "name c.profile instead"),
+                       ('{"schema": 1, "command": "bench", "result": {"removed": 3}}', "contains no run"),
+                       ('{"schema": 1, "command": "stage", "result": {"background": true}}', "neither a copy nor a comparison"),
+                       ('{"schema": 1, "command": "inspect", "result": {}}', "describes no dataset"),
+                       ('{"schema": 1, "command": "job", "result": {"jobs": [1]}}', "job 0 is not an object"),
+                       ('{"schema": 1, "command": "job", "result": {}}', "no job")]:
+        (tmp_path / "x.json").write_text(text)
+        done = run_stoker("report", tmp_path / "x.json", "-o", out, rc=None)
+        assert done.rc not in (0, None) and says in done.err and "x.json" in done.err, done.err
+        assert not out.exists()
+    for text in ['{"schema": 1, "command": "load", "result": {"epochs": [1, null, {"epoch": "x"}]}}',
+                 '{"schema": 1, "command": "pack", "result": {}}', '{"schema": 1, "command": "verify", "arguments": [7], "result": {"problems": 3}}']:
+        (tmp_path / "x.json").write_text(text)
+        run_stoker("report", tmp_path / "x.json", "-o", out)
+        out.unlink()
+
+
+def test_published_whole_or_not_at_all(tmp_path, results):
+    """An old page stays as it was when a new one fails."""
+    out = tmp_path / "page.html"
+    out.write_text("old")
+    run_stoker("report", results["dir"] / "load.json", tmp_path / "missing", "-o", out, rc=4)
+    assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+    run_stoker("report", results["dir"] / "load.json", "-o", "/dev/full", rc=4)
+    run_stoker("report", results["dir"] / "load.json", "--files", "-o", out, rc=2)
+
+
+def test_a_darshan_log_too(tmp_path):
+    run_stoker("report", ROOT / "tests/data/darshan/mpi.txt", "-o", tmp_path / "page.html", rc=None)
+
+
+@pytest.mark.parametrize("mode, expected", [(0o700, 0o600), (0o755, 0o644)])
+def test_a_page_is_as_private_as_the_profile(tmp_path, results, mode, expected):
+    """A page names the files of a profile: whoever may not read the one may not read the other."""
+    folder = results["dir"] / "private.profile"
+    if not folder.exists():
+        shutil.copytree(results["profile"], folder)
+    folder.chmod(mode)
+    old = os.umask(0o022)
+    try:
+        run_stoker("report", folder, "-o", tmp_path / "page.html")
+        run_stoker("report", folder, "--json", tmp_path / "all.json", "--csv", f"files={tmp_path}/files.csv")
+    finally:
+        os.umask(old)
+    assert {p.name: p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == dict.fromkeys(["page.html", "all.json", "files.csv"], expected)

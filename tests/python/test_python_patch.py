@@ -1,0 +1,180 @@
+"""stoker.patch and what it puts into scripts: the same samples from the packed data, the script untouched."""
+
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+
+from conftest import PATIENCE_S, run_stoker  # noqa: E402
+from pythonlib import environment, python, stoker  # noqa: E402
+
+import numpy as np  # noqa: E402
+import stoker.patch  # noqa: E402
+import stoker.torch  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("torch")  # importing it takes a while
+SCRIPT = '''"""Trains."""
+from __future__ import annotations
+import os, sys
+import torch
+from torchvision import datasets, transforms as T
+
+train = datasets.ImageFolder(os.path.join(sys.argv[1], "train"), T.Compose([
+    T.Resize(32), T.CenterCrop(24), T.ToTensor(), T.Normalize((.4, .5, .6), (.2, .3, .4)),
+]))
+batches = torch.utils.data.DataLoader(
+    train, batch_size=(7),  # not 8 :)
+    num_workers=0,
+)
+print(type(batches).__module__)
+print(sorted((y.item(), round(x.double().sum().item(), 6)) for xs, ys in batches for x, y in zip(xs, ys)))
+'''
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A folder of pictures of all shapes, and the same packed in another order."""
+    image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
+    root = tmp_path_factory.mktemp("pictures")
+    random = np.random.default_rng(1)
+    for i in range(20):
+        folder = root / "train" / f"class{i % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = random.integers(0, 255, (40 + i, 70 - i, 3)).astype("uint8")
+        made = image.fromarray(pixels if i % 5 else pixels[:, :, 0])
+        made.save(folder / (f"{i}.png" if i % 4 == 0 else f"{i}.jpg"))
+    run_stoker("pack", root / "train", root / "packed", "--shuffle", 3, "--quiet")
+    return root
+
+
+def patch(*args):
+    """The patch command: (status, standard output, standard error)."""
+    done = subprocess.run([sys.executable, "-m", "stoker.patch", *map(str, args)], env=environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def patched(text, **what):
+    made, said = stoker.patch.patched(text.encode(), **what)
+    compile(made, "patched", "exec")
+    return made.decode(), said
+
+
+def test_a_patched_script_gives_the_same_samples(pictures, tmp_path):
+    """A user applies the patch with patch(1) and gets the same pictures and labels, from stoker."""
+    pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    before = python(str(script), pictures).splitlines()
+    where = f"{pictures}/train={pictures}/packed"
+    status, out, said = patch(script, "--packed", where, "-o", f"{script}.diff")
+    assert (status, out, script.read_text()) == (0, "", SCRIPT), said
+    subprocess.run(["patch", "-s", script, f"{script}.diff"], check=True)
+    after = python(str(script), pictures).splitlines()
+    assert before[0].startswith("torch.") and len(before[1]) > 200
+    assert after == ["stoker.torch", before[1]]
+
+
+def test_a_patch_is_never_written_over_anything(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    status, _, said = patch(script, "--packed", "a=b", "-o", script)
+    assert status == 2 and "exists" in said and script.read_text() == SCRIPT
+
+
+@pytest.mark.parametrize("text, status, said", [
+    ("print('nothing here')\n", 1, "no call"),
+    ("def broken(:\n", 2, "invalid syntax"),
+    ("class ImageFolder: pass\nImageFolder('x')\n", 1, "no call")])
+def test_what_it_does_not_understand_is_said(tmp_path, text, status, said):
+    script = tmp_path / "x.py"
+    script.write_text(text)
+    assert patch(script, "--packed", "a=b")[:2] == (status, "")
+    assert said in patch(script, "--packed", "a=b")[2]
+
+
+def test_names_by_any_import():
+    """However the script names ImageFolder and DataLoader; other people's classes stay."""
+    for imports, name in (("import torchvision", "torchvision.datasets.ImageFolder"),
+                          ("import torchvision.datasets as d", "d.ImageFolder"),
+                          ("from torchvision.datasets import ImageFolder as F", "F"),
+                          ("from torchvision.datasets.folder import ImageFolder", "ImageFolder")):
+        made, said = patched(f"{imports}\nx = {name}(root)\n", packed={"a": "b"})
+        assert "x = stoker.torch.ImageFolder(root, packed={'a': 'b'})" in made and said
+        assert made.startswith("import stoker.torch\n")
+    own = "from mine import ImageFolder\nfrom torch.utils.data import DataLoader\nDataLoader(ImageFolder(1))\n"
+    assert patched(own, packed={"a": "b"})[0] == own
+
+
+def test_arguments_in_any_shape():
+    """Parentheses, comments, ** and trailing commas: the result is still Python."""
+    head = "from torch.utils.data import DataLoader\n"
+    for call, want in (("DataLoader(d)", "DataLoader(d, num_workers=8)"),
+                       ("DataLoader((d))", "DataLoader((d), num_workers=8)"),
+                       ("DataLoader(d,)", "DataLoader(d, num_workers=8,)"),
+                       ("DataLoader(num_workers=(1 + 1))", "DataLoader(num_workers=(8))"),
+                       ("DataLoader()", "DataLoader(num_workers=8)"),
+                       ("DataLoader(d,  # all )\n  )", "DataLoader(d, num_workers=8,  # all )\n  )")):
+        made, _ = patched(f"{head}{call}\n", options={"num_workers": "8"})
+        assert made == f"{head}{want}\n"
+    made, said = patched(f"{head}DataLoader(d, **o)\n", options={"num_workers": "8"})
+    assert "**o, num_workers=8" in made and any("**" in line for line in said)
+
+
+def test_moved_data(tmp_path):
+    """Files are opened at their new place, others where they were; names with quotes and no ASCII stay names."""
+    odd = "it's \"ü\"/d"
+    text = ("# -*- coding: utf-8 -*-\nimport numpy as np\nü = 'ö'; a = np.load(ü + np.load(x)[0])  # ä\n"
+            "import tensorflow as tf\nd = tf.data.TFRecordDataset([p, q])\n")
+    made, said = patched(text, moved={odd: "/new"})
+    assert made.count("stoker.moved(") == 3 and len(said) == 3
+    assert repr(odd) in made
+    assert stoker.moved("/a/b/c", {"/a/b": "/n"}) == "/n/c" and stoker.moved("/a/b", {"/a/b/": "/n"}) == "/n"
+    assert stoker.moved("/a/bc", {"/a/b": "/n"}) == "/a/bc" and stoker.moved(3, {"/a": "/n"}) == 3
+    assert stoker.moved(["/a/x", "/c"], {"/a": "/n"}) == ["/n/x", "/c"]
+
+
+def test_pictures_as_torchvision_gives_them(pictures):
+    """Classes, labels, names and pixels; decoded by threads if it can, else by the transform."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    T = vision.transforms
+    for transform in (T.Compose([T.Resize((20, 30)), T.ToTensor()]),
+                      T.Compose([T.Resize(32), T.CenterCrop((24, 20)), T.Grayscale(), T.ToTensor()])):
+        theirs = vision.datasets.ImageFolder(pictures / "train", transform)
+        ours = stoker.torch.ImageFolder(pictures / "train", transform)
+        assert (ours.classes, ours.class_to_idx, ours.targets) == \
+            (theirs.classes, theirs.class_to_idx, theirs.targets)
+        assert ours.samples == theirs.samples and len(ours) == len(theirs)
+        assert all(torch.equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(theirs, ours))
+        made = stoker.torch.DataLoader(ours, batch_size=6)
+        assert isinstance(made, stoker.torch.Loader) and len(made) == 4
+        for (x, y), (u, v) in zip(torch.utils.data.DataLoader(theirs, batch_size=6), made):
+            assert torch.equal(x, u) and torch.equal(y, v)
+
+
+def test_transforms_as_settings():
+    """Only what the decoder does in the same way is left to it."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    from stoker._pictures import Unlike, decode_of
+    T = vision.transforms
+    usual = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor()]
+    assert decode_of(T.Compose(usual)).startswith("image:224x224,crop=random,flip")
+    assert "mean=0.5:0.5:0.5" in decode_of(T.Compose([*usual, T.Normalize([.5] * 3, [.5] * 3)]))
+    for other in ([T.ToTensor()], [T.Resize(256), *usual], [T.RandomHorizontalFlip(0.3), *usual],
+                  [*usual, T.RandomErasing()], [T.CenterCrop(24), T.ToTensor()], usual[:2],
+                  [T.RandomResizedCrop(224, interpolation=T.InterpolationMode.BICUBIC), T.ToTensor()],
+                  [T.Resize(32), T.CenterCrop(64), T.Pad(3), T.ToTensor()], [lambda x: x, *usual]):
+        with pytest.raises(Unlike):
+            decode_of(T.Compose(other))
+
+
+def test_other_datasets_keep_torch(pictures):
+    """A DataLoader over something else, or with a sampler of its own, is torch's."""
+    data = torch.utils.data.TensorDataset(torch.arange(10))
+    assert isinstance(stoker.torch.DataLoader(data, batch_size=5), torch.utils.data.DataLoader)
+    ours = stoker.torch.ImageFolder(pictures / "train", target_transform=lambda y: y + 1)
+    some = torch.utils.data.SubsetRandomSampler([1, 2])
+    assert isinstance(stoker.torch.DataLoader(ours, sampler=some), torch.utils.data.DataLoader)
+    assert ours[0][1] == 1

@@ -1,0 +1,125 @@
+/* test_tune.c - verdicts about runs: a gain within the noise that is recommended costs a day, and a
+ * real one that is not found costs every epoch. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "tune/priv.h"
+
+#define RUNS 5
+
+struct made {
+    struct stk_study_run run[RUNS];
+    struct stk_study_series series;
+};
+
+static struct stk_study_series *series(struct made *m, const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        m->run[i] = (struct stk_study_run)STK_STUDY_RUN_INIT;
+        m->run[i].repeat = (uint32_t)i;
+        m->run[i].value = v[i];
+    }
+    m->series = (struct stk_study_series){.name = "x", .run = m->run, .nruns = n};
+    return &m->series;
+}
+
+/* A machine that gets three times as slow meanwhile: rounds are compared, not averages. */
+static void pairs_of_a_round(void)
+{
+    struct made a, b;
+    const double before[] = {1.0, 1.5, 2.0, 2.5, 3.0}, after[] = {0.5, 0.75, 1.0, 1.25, 1.5};
+    struct stk_tune_ratio r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
+    CHECK(r.pairs == RUNS);
+    CHECK(fabs(r.times - 2) < 1e-9 && r.ci.lo > 1.99 && r.ci.hi < 2.01);
+    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_GAIN);
+    b.run[1].status = STK_RUN_FAILED;
+    r = stk_tune_compare(&a.series, &b.series);
+    CHECK(r.pairs == RUNS - 1 && fabs(r.times - 2) < 1e-9);
+}
+
+static void noise_is_no_gain(void)
+{
+    struct made a, b;
+    const double before[] = {1.0, 1.3, 0.8, 1.2, 0.9}, after[] = {0.9, 0.8, 1.1, 0.9, 0.9};
+    struct stk_tune_ratio r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
+    CHECK(r.times > 1.03);
+    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
+    r = stk_tune_compare(series(&a, before, 1), series(&b, after, 1)); /* no interval */
+    CHECK(r.pairs == 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
+    r = stk_tune_compare(series(&a, before, 0), series(&b, after, 0));
+    CHECK(r.pairs == 0 && isnan(r.times));
+}
+
+static void a_clear_loss(void)
+{
+    struct made a, b;
+    const double before[] = {1, 1, 1, 1, 1}, after[] = {1.5, 1.6, 1.5, 1.6, 1.5};
+    struct stk_tune_ratio r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
+    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
+    const double small[] = {0.99, 0.99, 0.98, 0.99, 0.98}; /* clear, and not worth it */
+    r = stk_tune_compare(&a.series, series(&b, small, RUNS));
+    CHECK(r.ci.lo > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
+}
+
+static void put(struct stk_tune *t, const char *kind, enum stk_tune_verdict v, double times)
+{
+    struct stk_tune_candidate *c = &t->candidate[t->n++];
+    *c = (struct stk_tune_candidate){.nchanges = 1, .verdict = v};
+    c->change[0].kind = stk_tune_kind_find(kind);
+    c->gain.times = times;
+    snprintf(c->id, sizeof c->id, "%s", kind);
+    CHECK(c->change[0].kind);
+}
+
+/* Of two that gain as much, people want the one that is a number in a script. */
+static void least_effort_wins(void)
+{
+    struct stk_tune t = {.candidate = calloc(6, sizeof *t.candidate), .n = 1};
+    put(&t, "prefetch", STK_TUNE_UNCLEAR, 9);
+    put(&t, "threads", STK_TUNE_GAIN, 3.95);
+    put(&t, "pack", STK_TUNE_GAIN, 4.0);
+    put(&t, "shard", STK_TUNE_GAIN, 2.0);
+    stk_tune_rank(&t);
+    CHECK_STR(t.candidate[1].id, "pack");
+    CHECK_STR(t.candidate[t.best].id, "threads");
+    CHECK_STR(t.candidate[4].id, "prefetch");
+    t.candidate[t.best].gain.times = 3;
+    stk_tune_rank(&t);
+    CHECK_STR(t.candidate[t.best].id, "pack");
+    for (size_t i = 1; i < t.n; i++)
+        t.candidate[i].verdict = STK_TUNE_NOTHING;
+    stk_tune_rank(&t);
+    CHECK(t.best == 0);
+    free(t.candidate);
+}
+
+static void combinations(void)
+{
+    struct stk_tune t = {.candidate = calloc(STK_TUNE_MAX + 1, sizeof *t.candidate), .n = 1};
+    struct stk_tuner tuner = {.out = &t};
+    put(&t, "request", STK_TUNE_GAIN, 4);
+    put(&t, "threads", STK_TUNE_GAIN, 3);
+    put(&t, "prefetch", STK_TUNE_GAIN, 2);  /* threads read ahead as well */
+    put(&t, "shard", STK_TUNE_NOTHING, 1); /* has not won */
+    CHECK(stk_tune_combine(&tuner, NULL) == 0);
+    CHECK(t.n == 7);
+    CHECK_STR(t.candidate[5].id, "request_threads");
+    CHECK_STR(t.candidate[6].id, "request_prefetch");
+    CHECK(t.candidate[5].nchanges == 2 && t.candidate[5].verdict == STK_TUNE_UNCLEAR);
+    free(t.candidate);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(pairs_of_a_round);
+    CHECK_RUN(noise_is_no_gain);
+    CHECK_RUN(a_clear_loss);
+    CHECK_RUN(least_effort_wins);
+    CHECK_RUN(combinations);
+    return CHECK_DONE();
+}

@@ -1,0 +1,160 @@
+// figure.js - a plot on the page: its chart, legend, buttons, what the keyboard does, its data as a
+// table, and its copies as SVG, PNG and CSV.
+import { button, csv, el, prose, save, say, visible } from "./dom.js";
+import { echarts, heightOf, legendOf, optionOf, tableOf } from "./plot.js";
+import { svgOf, WIDE } from "./svg.js";
+import { plainTable } from "./table.js";
+import { LIGHT, theme } from "./theme.js";
+
+const ROWS = 600; // of the data that is written out
+
+function savePng(plot, name) {
+    const height = heightOf(plot, legendOf(plot).length);
+    const chart = echarts.init(document.createElement("div"), null, { renderer: "canvas", width: WIDE, height, devicePixelRatio: 3 });
+    chart.setOption(optionOf(plot, LIGHT, true, WIDE));
+    chart.renderToCanvas({ pixelRatio: 3, backgroundColor: "#ffffff" }).toBlob((b) => save(name, "image/png", b), "image/png");
+    chart.dispose();
+}
+
+function saveCsv(plot, name) {
+    const t = tableOf(plot);
+    save(name, "text/csv", csv([t.columns.map((c) => c.name), ...t.rows]));
+}
+
+function legend(plot, box) {
+    const items = legendOf(plot);
+    if (!items.length)
+        return null;
+    return el("div", { class: "legend", role: "group", "aria-label": "Series" }, items.map(([name, number]) => {
+        const swatch = el("span", { class: `swatch c${number % 8}`, "aria-hidden": "true" });
+        const b = el("button", { type: "button", "aria-pressed": "true" }, swatch, visible(name));
+        b.addEventListener("click", () => {
+            const on = b.getAttribute("aria-pressed") !== "true";
+            b.setAttribute("aria-pressed", String(on));
+            box.hidden_.set(name, !on);
+            box.chart?.dispatchAction({ type: on ? "legendSelect" : "legendUnSelect", name });
+        });
+        return b;
+    }));
+}
+
+// ---- zoom and reading by keyboard ----
+
+function zoom(box, factor) {
+    const z = box.chart?.getOption().dataZoom?.[0];
+    if (!z)
+        return;
+    const middle = (z.start + z.end) / 2, half = Math.min(50, (z.end - z.start) / 2 * factor);
+    const start = Math.max(0, Math.min(100 - 2 * half, middle - half));
+    box.chart.dispatchAction({ type: "dataZoom", start: factor ? start : 0, end: factor ? start + 2 * half : 100 });
+}
+
+function read(box, by) {
+    const t = box.data_ ??= tableOf(box.plot);
+    if (!t.rows.length)
+        return;
+    box.at = Math.max(0, Math.min(t.rows.length - 1, (box.at ?? -1) + by));
+    const cells = plainTable(t.columns, [t.rows[box.at]], "").querySelectorAll("td");
+    say(t.columns.slice(0, 12).map((c, i) => `${c.title} ${cells[i].textContent}`).join(", "));
+    if (box.plot.is !== "heat")
+        box.chart.dispatchAction({ type: "showTip", seriesIndex: firstLine(box), dataIndex: box.at });
+}
+
+const firstLine = (box) => Math.max(0, box.chart.getOption().series.findIndex((s) => s.type !== "custom"));
+
+function keys(box) {
+    const does = {
+        ArrowRight: () => read(box, 1), ArrowLeft: () => read(box, -1), Home: () => read(box, -Infinity), End: () => read(box, Infinity),
+        "+": () => zoom(box, 0.5), "=": () => zoom(box, 0.5), "-": () => zoom(box, 2), "0": () => zoom(box, 0),
+        Escape: () => box.chart.dispatchAction({ type: "hideTip" }),
+    };
+    box.addEventListener("keydown", (e) => {
+        if (!does[e.key] || e.ctrlKey || e.metaKey || e.altKey || !box.chart)
+            return;
+        e.preventDefault();
+        does[e.key]();
+    });
+}
+
+// Plots over the same axis show the same part of it: as shares, since a heat map counts columns.
+const linked = new Map();
+function link(box, name) {
+    const boxes = linked.get(name) ?? linked.set(name, []).get(name);
+    boxes.push(box);
+    box.chart.on("datazoom", () => {
+        const { start, end } = box.chart.getOption().dataZoom[0];
+        for (const other of boxes) {
+            const z = other.chart.getOption().dataZoom[0];
+            if (other !== box && (Math.abs(z.start - start) > 0.01 || Math.abs(z.end - end) > 0.01))
+                other.chart.dispatchAction({ type: "dataZoom", start, end }, { silent: true });
+        }
+    });
+}
+
+// ---- the figure ----
+
+function buttons(plot, id, box) {
+    const t = plot.title;
+    return el("div", { class: "tools" },
+        plot.flip ? [] : [button("+", `Zoom in: ${t}`, () => zoom(box, 0.5)), button("−", `Zoom out: ${t}`, () => zoom(box, 2)), button("All", `Show all: ${t}`, () => zoom(box, 0))],
+        button("SVG", `Save ${t} as SVG`, () => save(`${id}.svg`, "image/svg+xml", svgOf(plot))),
+        button("PNG", `Save ${t} as PNG`, () => savePng(plot, `${id}.png`)),
+        button("CSV", `Save the data of ${t} as CSV`, () => saveCsv(plot, `${id}.csv`)));
+}
+
+function dataTable(plot) {
+    const details = el("details", { class: "data" }, el("summary", {}, "Data"));
+    details.addEventListener("toggle", () => {
+        if (!details.open || details.children.length > 1)
+            return;
+        const t = tableOf(plot);
+        details.append(plainTable(t.columns, t.rows.slice(0, ROWS), `Data of ${plot.title}`));
+        if (t.rows.length > ROWS)
+            details.append(el("p", { class: "note" }, `The first ${ROWS} of ${t.rows.length} rows; CSV has all of them.`));
+    });
+    return details;
+}
+
+function draw(box, group) {
+    const plot = box.plot;
+    const chart = echarts.init(box, null, { renderer: "canvas", devicePixelRatio: Math.max(2, devicePixelRatio) });
+    box.chart = chart;
+    restyle(box);
+    if (plot.link)
+        link(box, `${group} ${plot.link}`);
+    if (!plot.flip && !matchMedia("(pointer: coarse)").matches)
+        chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+    chart.getZr().on("dblclick", () => zoom(box, 0));
+    new ResizeObserver(() => chart.resize()).observe(box);
+}
+
+export function restyle(box) {
+    const option = optionOf(box.plot, theme(), false, box.clientWidth);
+    if (option.legend)
+        option.legend.selected = Object.fromEntries([...box.hidden_].map(([name, off]) => [name, !off]));
+    box.chart.setOption(option, { notMerge: true });
+}
+
+export function figure(plot, id, group) {
+    const box = el("div", { class: "chart", tabindex: 0, role: "img",
+        "aria-label": `${plot.title}. ${plot.text ?? ""} Arrow keys read the values, plus and minus zoom.` });
+    box.plot = plot;
+    box.hidden_ = new Map();
+    box.style.height = `${heightOf(plot, 0)}px`;
+    keys(box);
+    const fig = el("figure", { class: "block", id, "aria-labelledby": `${id}-h` },
+        el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, prose(plot.text)) : null),
+        buttons(plot, id, box), legend(plot, box), box, el("div", { class: "paper print" }), dataTable(plot));
+    fig.ready = () => draw(box, group);
+    fig.box = box;
+    return fig;
+}
+
+// Paper gets the vector drawing instead of the screen's pixels.
+export function onPaper(fig) {
+    const place = fig.querySelector(".print");
+    if (place.firstChild)
+        return;
+    const svg = new DOMParser().parseFromString(svgOf(fig.box.plot), "image/svg+xml").documentElement;
+    place.append(document.importNode(svg, true));
+}

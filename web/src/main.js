@@ -1,0 +1,124 @@
+// main.js - the page: reads the data, and lays out a section per result. It knows plots, tables and
+// findings, not kinds of results: src/report/html decides what is in them.
+import { button, el, prose, say, visible } from "./dom.js";
+import { figure, onPaper, restyle } from "./figure.js";
+import { tableBlock } from "./table.js";
+import { onTheme } from "./theme.js";
+import { format } from "./units.js";
+
+const SCHEMA = 1;
+
+function copyable(lines) {
+    const text = lines.join("\n");
+    const code = el("pre", { tabindex: 0, "aria-label": "Commands" }, el("code", {}, visible(text).replaceAll("\\u000a", "\n")));
+    const copy = button("Copy", "Copy the commands", async () => {
+        try {
+            await navigator.clipboard.writeText(text);
+        } catch {
+            // A page from disk may not use the clipboard interface: select the text instead.
+            getSelection().selectAllChildren(code);
+            document.execCommand("copy");
+        }
+        copy.textContent = "Copied";
+        say("copied");
+        setTimeout(() => { copy.textContent = "Copy"; }, 2000);
+    });
+    return el("div", { class: "commands" }, code, copy);
+}
+
+// "mean_read_bytes" -> "mean read": the unit stands at the number.
+const words = (name) => name.replace(/_(s|bytes|Bps)$/, "").replaceAll("_", " ");
+
+function evidence(list) {
+    return el("ul", { class: "evidence" }, list.map((e) =>
+        el("li", {}, el("span", { class: "value", "data-value": e.value }, format(e.value, e.unit)), ` ${visible(words(e.name))}`)));
+}
+
+function finding(f) {
+    const gain = f.gain_s ? el("span", { class: "gain", "data-value": f.gain_s }, `saves about ${format(f.gain_s, "s")}`) : null;
+    return el("article", { class: `finding at-${f.severity}`, "data-id": f.id },
+        el("h4", {}, el("span", { class: "severity" }, f.severity), " ", prose(f.title), " ", gain),
+        el("p", {}, f.sentences.map(prose).join(" ")),
+        f.evidence.length ? evidence(f.evidence) : null,
+        f.what_to_do ? el("p", { class: "do" }, prose(f.what_to_do)) : null,
+        f.lines.length ? copyable(f.lines) : null,
+        f.gain_why ? el("p", { class: "note" }, prose(f.gain_why)) : null);
+}
+
+function findings(list, id) {
+    return el("section", { class: "block", "aria-labelledby": `${id}-findings` },
+        el("h3", { id: `${id}-findings` }, "Findings"), list.map(finding));
+}
+
+function facts(list) {
+    return el("dl", { class: "facts" }, list.map((f) => el("div", {}, el("dt", {}, visible(f.name)),
+        el("dd", f.unit === "text" ? {} : { "data-value": f.value }, visible(format(f.value, f.unit))))));
+}
+
+function number(n) {
+    return n && el("p", { class: "big" },
+        el("strong", { "data-value": n.value }, format(n.value, n.unit)), " ", el("span", {}, visible(n.what)));
+}
+
+function notes(list) {
+    return el("section", { class: "block" }, el("h3", {}, "Notes"), el("ul", {}, list.map((t) => el("li", {}, prose(t)))));
+}
+
+const BLOCKS = {
+    plot: (b, id, group) => figure(b, id, group),
+    heat: (b, id, group) => figure(b, id, group),
+    table: (b, id) => tableBlock(b, id),
+};
+
+function result(r, i) {
+    const id = `r${i + 1}`;
+    return el("section", { class: "result", id, "aria-labelledby": `${id}-h`, "data-kind": r.kind },
+        el("header", {}, el("p", { class: "kind" }, r.kind, " · ", visible(r.name)), el("h2", { id: `${id}-h` }, visible(r.title))),
+        el("div", { class: "verdict" }, number(r.number), el("p", {}, prose(r.verdict))),
+        r.facts?.length ? facts(r.facts) : null,
+        r.findings?.length ? findings(r.findings, id) : null,
+        r.blocks.map((b) => BLOCKS[b.is](b, `${id}-${b.id}`, id)),
+        r.notes?.length ? notes(r.notes) : null);
+}
+
+function summary(results) {
+    return el("nav", { "aria-label": "Results" }, el("ol", {}, results.map((r, i) => el("li", {},
+        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind), el("br"), prose(r.verdict)))));
+}
+
+// Charts and long tables are drawn when they come near the screen.
+function drawSoon(blocks) {
+    const seen = new IntersectionObserver((entries) => entries.forEach((e) => {
+        if (!e.isIntersecting)
+            return;
+        seen.unobserve(e.target);
+        e.target.ready();
+        e.target.dataset.drawn = "";
+    }), { rootMargin: "800px" });
+    blocks.forEach((b) => seen.observe(b));
+}
+
+function lay(data) {
+    document.title = data.results.length === 1 ? `${data.results[0].title} – stoker` : "stoker report";
+    const root = document.getElementById("page");
+    root.append(
+        el("a", { class: "skip", href: "#main" }, "Skip to the results"),
+        el("header", { class: "top" }, el("h1", {}, "stoker report"), el("p", {}, `made ${data.made} by stoker ${data.version}`)),
+        data.results.length > 1 ? summary(data.results) : "",
+        el("main", { id: "main", tabindex: -1 }, data.results.map(result)),
+        el("footer", {}, el("p", {}, "Drawn by Apache ECharts and Tabulator. Drag over a plot to zoom, double-click to see all of it; docs/report.md explains every plot.")));
+    const figures = [...document.querySelectorAll("figure")];
+    drawSoon([...document.querySelectorAll(".block")].filter((b) => b.ready));
+    onTheme(() => figures.forEach((f) => f.box.chart && restyle(f.box)));
+    addEventListener("beforeprint", () => figures.forEach(onPaper));
+}
+
+try {
+    const data = JSON.parse(document.getElementById("data").textContent);
+    if (data.schema !== SCHEMA)
+        throw new Error(`this page reads schema ${SCHEMA}, its data has ${data.schema}`);
+    lay(data);
+} catch (e) {
+    document.getElementById("page").append(el("main", {}, el("h1", {}, "stoker report"), el("p", { role: "alert" }, `The page cannot be shown: ${e.message}`)));
+    throw e;
+}

@@ -1,0 +1,317 @@
+// plot.js - turns a plot of the data into an option of ECharts: panels above each other that share
+// the x axis. Values are divided by the factor of their unit, so that axes have plain numbers.
+import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
+import {
+    AxisPointerComponent, DataZoomInsideComponent, GridComponent, LegendPlainComponent, MarkAreaComponent,
+    MarkLineComponent, ToolboxComponent, TooltipComponent, VisualMapContinuousComponent,
+} from "echarts/components";
+import * as echarts from "echarts/core";
+import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
+import { visible } from "./dom.js";
+import { axisName, format, step } from "./units.js";
+
+echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, AxisPointerComponent,
+    DataZoomInsideComponent, GridComponent, LegendPlainComponent, MarkAreaComponent, MarkLineComponent,
+    ToolboxComponent, TooltipComponent, VisualMapContinuousComponent, CanvasRenderer, SVGRenderer]);
+export { echarts };
+
+const FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif";
+const LABELS = 24; // most marks whose names are written
+
+const most = (values) => values.reduce((m, v) => (v !== null && Math.abs(v) > m ? Math.abs(v) : m), 0);
+
+// ---- what is drawn, in the units of its axes ----
+
+// A category is a text, or a number with a unit.
+const label = (v, unit) => (unit ? format(v, unit) : v === null ? "–" : visible(v));
+
+function scaleX(plot) {
+    if (plot.x.scale === "category")
+        return { by: 1, name: plot.x.name, category: true, labels: plot.x.v.map((v) => label(v, plot.x.unit)) };
+    const all = plot.panels.flatMap((p) => p.series.flatMap((s) => s.x ?? plot.x.v ?? []));
+    const [by, unit] = step(plot.x.unit ?? "", most(all));
+    return { by, name: axisName(plot.x.name, plot.x.unit, unit), whole: !plot.x.unit && all.every(Number.isInteger) };
+}
+
+function scaleY(panel) {
+    const all = panel.series.flatMap((s) => [...s.v, ...(s.hi ?? [])]);
+    const top = most(all), [by, unit] = step(panel.unit, panel.max ?? top);
+    const scale = { by, name: axisName(panel.name, panel.unit, unit) };
+    // Shares of more than a half are seen against the whole; an axis of zeros needs an end.
+    if (panel.scale !== "log" && panel.unit === "share" && top > 0.5 && top <= 1)
+        Object.assign(scale, { max: 100, interval: 25 });
+    else if (panel.scale !== "log" && top === 0)
+        scale.max = 1;
+    return panel.scale === "log" ? { ...scale, ...powers(all.map((v) => v / by), panel.base) } : scale;
+}
+
+// A logarithmic axis ends at powers of its base, and no further than the data needs.
+function powers(values, base) {
+    const known = values.filter((v) => v > 0), log = (v) => Math.log(v) / Math.log(base);
+    if (!known.length)
+        return {};
+    const [low, high] = known.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, 0]);
+    // The end of an interval that is a little beyond a power does not open the next one.
+    const from = Math.floor(log(low) + 0.2), to = Math.ceil(log(high) - 0.2);
+    return { min: base ** from, max: base ** Math.max(to, from + 1) };
+}
+
+const div = (v, by) => (v === null || v === undefined ? null : v / by);
+
+function band(s, xs, sx, sy, color) {
+    const points = xs.map((x, i) => [div(x, sx), div(s.lo[i], sy), div(s.hi[i], sy)])
+        .filter((p) => p.every((v) => v !== null));
+    return {
+        type: "custom", name: s.name, silent: true, clip: true, z: 1, data: points, itemStyle: { color },
+        encode: { x: 0, y: [1, 2] }, tooltip: { show: false },
+        renderItem: (params, api) => params.dataIndex > 0 ? null : {
+            type: "polygon",
+            shape: { points: [...points.map((p) => api.coord([p[0], p[2]])),
+                ...points.slice().reverse().map((p) => api.coord([p[0], p[1]]))] },
+            style: { fill: color, opacity: 0.18 },
+        },
+    };
+}
+
+function whiskers(s, xs, sx, sy, color) {
+    return {
+        type: "custom", name: s.name, silent: true, clip: true, z: 4, encode: { x: 0, y: [1, 2] },
+        data: xs.map((x, i) => [div(x, sx), div(s.lo[i], sy), div(s.hi[i], sy)]).filter((p) => p[1] !== null && p[2] !== null),
+        itemStyle: { color }, tooltip: { show: false },
+        renderItem: (params, api) => {
+            const [x, top] = api.coord([api.value(0), api.value(2)]);
+            const bottom = api.coord([api.value(0), api.value(1)])[1];
+            const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: color, lineWidth: 1.5 } });
+            return { type: "group", children: [line(x, top, x, bottom), line(x - 4, top, x + 4, top), line(x - 4, bottom, x + 4, bottom)] };
+        },
+    };
+}
+
+const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
+
+function drawn(s, data, color, number) {
+    const base = { name: s.name, data, itemStyle: { color }, emphasis: { disabled: true }, z: 3 };
+    const line = { ...base, type: "line", symbol: "none", lineStyle: { color, width: s.dash ? 1.5 : 2, type: s.dash ? "dashed" : "solid" }, sampling: undefined };
+    switch (s.as) {
+    case "bar":
+        return { ...base, type: "bar", stack: s.stack, barMaxWidth: 46, barMinHeight: 1, barCategoryGap: "22%", large: false };
+    case "points":
+        return { ...base, type: "scatter", symbol: SYMBOLS[number % SYMBOLS.length], symbolSize: data.length > 200 ? 5 : 8 };
+    case "both":
+        return { ...line, symbol: SYMBOLS[number % SYMBOLS.length], symbolSize: 8, lineStyle: { ...line.lineStyle, width: 1.2, opacity: 0.55 } };
+    case "area":
+        return { ...line, step: "end", stack: s.stack, lineStyle: { color, width: s.stack ? 0 : 1.2 }, areaStyle: { color, opacity: s.stack ? 0.75 : 0.28 } };
+    case "step":
+        return { ...line, step: "end" };
+    default:
+        return line;
+    }
+}
+
+function marksOf(plot, sx, look, first) {
+    const named = (plot.marks ?? []).length <= LABELS;
+    const line = plot.marks?.length ? {
+        silent: true, symbol: "none", animation: false,
+        lineStyle: { color: look.faint, type: [4, 3], width: 1 },
+        label: { show: first && named, color: look.ink, fontFamily: FONT, fontSize: 11, formatter: "{b}", position: "end", distance: 9 },
+        data: plot.marks.map((m) => ({ xAxis: m.at / sx, name: m.name })),
+    } : undefined;
+    const area = plot.spans?.length ? {
+        silent: true, animation: false, itemStyle: { color: look.span },
+        label: { show: first && plot.spans.length <= LABELS, color: look.faint, fontFamily: FONT, fontSize: 11, position: "insideTop" },
+        data: plot.spans.map((s, i) => [{ xAxis: s.from / sx, name: s.name, itemStyle: i % 2 ? { color: "transparent" } : undefined }, { xAxis: s.to / sx }]),
+    } : undefined;
+    return { markLine: line, markArea: area };
+}
+
+function axisLook(look) {
+    return {
+        nameTextStyle: { color: look.faint, fontFamily: FONT, fontSize: 12 },
+        axisLabel: { color: look.faint, fontFamily: FONT, fontSize: 11, hideOverlap: true },
+        axisLine: { show: true, lineStyle: { color: look.faint } },
+        axisTick: { show: true, lineStyle: { color: look.faint } },
+        splitLine: { show: true, lineStyle: { color: look.line, width: 1 } },
+    };
+}
+
+const GAP = 24, BOTTOM = 50, LEGEND = 26;
+const topOf = (plot) => (plot.marks?.length ? 34 : 12);
+const tall = (plot, i) => plot.flip ? Math.max(70, 34 * (plot.x.v.length)) : plot.panels.length === 1 ? 260 : i === 0 ? 170 : 100;
+export function heightOf(plot, legend) {
+    if (plot.is === "heat")
+        return Math.min(620, Math.max(160, 14 * plot.y.v.length + 110));
+    return topOf(plot) + (legend ? LEGEND : 0) + plot.panels.reduce((h, p, i) => h + tall(plot, i) + GAP, 0) - GAP + BOTTOM;
+}
+
+function tipLines(plot, params, sx) {
+    const list = Array.isArray(params) ? params : [params];
+    const seen = list.filter((p) => p.seriesType !== "custom" && p.value !== undefined);
+    if (!seen.length)
+        return "";
+    const head = sx.category ? String(seen[0].name) : format(seen[0].value[0] * sx.by, plot.x.unit ?? "");
+    const lines = seen.map((p) => {
+        const [panel, series] = p.seriesId.split(":").map(Number);
+        return `${visible(p.seriesName)}: ${format(plot.panels[panel].series[series].v[p.dataIndex] ?? null, plot.panels[panel].unit)}`;
+    });
+    return [sx.category ? head : `${plot.x.name} ${head}`, ...lines].join("\n");
+}
+
+function tooltip(look, formatter, trigger) {
+    return {
+        trigger, renderMode: "richText", confine: true, formatter, transitionDuration: 0,
+        backgroundColor: look.ground, borderColor: look.faint, borderWidth: 1, padding: 8,
+        textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12, lineHeight: 17 },
+        axisPointer: { type: "line", lineStyle: { color: look.faint }, animation: false },
+    };
+}
+
+// ---- panels ----
+
+function panelAxes(plot, i, sx, sy, look, last) {
+    const base = axisLook(look), panel = plot.panels[i];
+    const x = {
+        ...base, gridIndex: i, type: sx.category ? "category" : plot.x.scale === "log" ? "log" : "value",
+        logBase: 2, min: plot.x.min === undefined ? undefined : plot.x.min / sx.by, max: plot.x.max === undefined ? undefined : plot.x.max / sx.by,
+        minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : plot.panels.some((p) => p.series.some((s) => s.as === "points")) ? ["2%", "2%"] : undefined,
+        data: sx.category ? sx.labels : undefined,
+        name: last ? sx.name : "", nameLocation: "middle", nameGap: 30,
+        axisLabel: { ...base.axisLabel, show: last, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined ? undefined : false },
+        axisTick: { ...base.axisTick, show: last, alignWithLabel: true },
+        splitLine: { ...base.splitLine, show: false },
+        axisPointer: { label: { show: false } },
+    };
+    const y = {
+        ...base, gridIndex: i, type: panel.scale === "log" ? "log" : "value", logBase: panel.base ?? 10,
+        min: panel.min === undefined ? sy.min : panel.min / sy.by, max: panel.max === undefined ? sy.max : panel.max / sy.by, interval: sy.interval,
+        name: sy.name, nameLocation: "middle", nameGap: 52, nameTextStyle: { ...base.nameTextStyle, width: tall(plot, i) + 10, overflow: "break", lineHeight: 13 }, splitNumber: plot.panels.length > 1 && i ? 2 : 4,
+        axisLine: { show: false }, axisTick: { show: false },
+    };
+    if (!plot.flip)
+        return { x, y };
+    return {
+        x: { ...y, nameGap: 30, nameTextStyle: base.nameTextStyle, splitLine: base.splitLine },
+        y: { ...x, axisTick: { show: false }, name: "", inverse: true, axisLabel: { ...x.axisLabel, show: true, width: 110, overflow: "truncate" } },
+    };
+}
+
+function seriesOf(plot, sx, sys, look, coloured) {
+    const out = [];
+    plot.panels.forEach((panel, i) => panel.series.forEach((s, k) => {
+        const number = coloured.get(s.name), color = look.colors[number % look.colors.length];
+        const xs = s.x ?? plot.x.v, sy = sys[i].by;
+        const add = (o, what) => out.push({ ...o, id: `${i}:${k}:${what}`, xAxisIndex: i, yAxisIndex: i, animation: false });
+        if (s.lo && s.as !== "bar")
+            add((s.as === "points" || s.as === "both" ? whiskers : band)(s, xs, sx.by, sy, color), "range");
+        // A bar has a least height, so that one of few is seen; none has no bar.
+        const bar = (v) => (s.as === "bar" && v === 0 ? null : div(v, sy));
+        const data = sx.category ? s.v.map(bar) : xs.map((x, j) => [div(x, sx.by), div(s.v[j], sy)]);
+        add({ ...drawn(s, data, color, number), ...(k === 0 ? marksOf(plot, sx.by, look, i === 0) : {}) }, "line");
+    }));
+    return out;
+}
+
+// One name, one colour; `color` of a series says that it belongs to an earlier one.
+function colours(plot) {
+    const map = new Map();
+    let next = 0;
+    for (const s of plot.panels.flatMap((p) => p.series))
+        if (!map.has(s.name))
+            map.set(s.name, s.color ?? next++);
+    return map;
+}
+
+export function legendOf(plot) {
+    if (plot.is === "heat")
+        return [];
+    const map = colours(plot);
+    // Panels with one series each are named by their axes.
+    const named = plot.panels.every((p) => p.series.length === 1 && p.series[0].name === p.name);
+    return map.size > 1 && !named ? [...map] : [];
+}
+
+export function optionOf(plot, look, exporting, width) {
+    if (plot.is === "heat")
+        return heat(plot, look, exporting, width);
+    const sx = scaleX(plot), sys = plot.panels.map(scaleY), coloured = colours(plot);
+    const legend = exporting && legendOf(plot).length > 0;
+    const option = {
+        animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
+        grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured),
+        legend: { show: legend, top: 4, icon: "roundRect", itemWidth: 14, itemHeight: 8, itemGap: 26, data: [...coloured.keys()], textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12 } },
+        tooltip: tooltip(look, (p) => tipLines(plot, p, sx), "axis"),
+        axisPointer: { link: [{ xAxisIndex: "all" }] },
+        toolbox: { show: true, itemSize: 0, right: -100, feature: { dataZoom: { yAxisIndex: false, brushStyle: { color: look.span, borderColor: look.faint } } } },
+    };
+    let top = topOf(plot) + (legend ? LEGEND : 0);
+    plot.panels.forEach((panel, i) => {
+        const last = i === plot.panels.length - 1, axes = panelAxes(plot, i, sx, sys[i], look, last);
+        // Panels share an axis: none may shrink to make room for its own labels.
+        option.grid.push({ left: plot.flip ? 130 : 76, right: 22, top, height: tall(plot, i), outerBoundsMode: "none" });
+        option.xAxis.push(axes.x);
+        option.yAxis.push(axes.y);
+        top += tall(plot, i) + GAP;
+    });
+    if (!exporting && !plot.flip)
+        option.dataZoom = [{ type: "inside", xAxisIndex: plot.panels.map((p, i) => i), filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, moveOnMouseWheel: "shift" }];
+    return option;
+}
+
+// ---- a heat map ----
+
+// The columns that begin at or after a round number, and that number.
+function roundTicks(values, most) {
+    const span = values[values.length - 1] || 1, ten = 10 ** Math.floor(Math.log10(span / most));
+    const step = [1, 2, 5, 10].map((m) => m * ten).find((s) => span / s <= most) ?? span;
+    const ticks = new Map();
+    values.forEach((v, i) => {
+        const n = Math.floor(v / step + 1e-9);
+        if (i === 0 || n > Math.floor(values[i - 1] / step + 1e-9))
+            ticks.set(i, Number((n * step).toPrecision(6)));
+    });
+    return ticks;
+}
+
+function heat(plot, look, exporting, width) {
+    const [by, unit] = step(plot.x.unit, most(plot.x.v));
+    const [vby, vunit] = step(plot.unit, plot.max ?? most(plot.v.flat()));
+    const base = axisLook(look), rows = plot.y.v.length;
+    const cells = plot.v.flatMap((row, y) => row.flatMap((v, x) => (v === null ? [] : [[x, y, v / vby]])));
+    const top = most(cells.map((c) => c[2])) || 1;
+    const ticks = roundTicks(plot.x.v.map((x) => x / by), Math.max(2, Math.floor(width / 110)));
+    return {
+        animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
+        grid: { left: 76, right: 22, top: 34, bottom: 50, outerBoundsMode: "none" },
+        xAxis: { ...base, type: "category", data: plot.x.v.map((x, i) => String(ticks.get(i) ?? Number((x / by).toPrecision(3)))), name: axisName(plot.x.name, plot.x.unit, unit), nameLocation: "middle", nameGap: 30, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, interval: (i) => ticks.has(i) } },
+        yAxis: { ...base, type: "category", inverse: true, data: plot.y.v.map(String), name: plot.y.name, nameLocation: "middle", nameGap: 52, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, width: 42, overflow: "truncate" } },
+        visualMap: { type: "continuous", min: 0, max: plot.max === undefined ? top : plot.max / vby, calculable: false, orient: "horizontal", right: 22, top: 0, itemHeight: 120, itemWidth: 10, inRange: { color: look.heat }, text: [`${Number((plot.max === undefined ? top : plot.max / vby).toPrecision(2))}${vunit ? ` ${vunit}` : ""}`, `${plot.name}  0`], textStyle: { color: look.faint, fontFamily: FONT, fontSize: 11 }, formatter: (v) => String(Number(v.toPrecision(2))) },
+        series: [{ type: "heatmap", id: "0:0:line", name: plot.name, data: cells, progressive: 0, emphasis: { disabled: true }, animation: false, itemStyle: { borderWidth: 0 } }],
+        tooltip: tooltip(look, (p) => `${plot.y.name} ${plot.y.v[p.value[1]]}\n${plot.x.name} ${format(plot.x.v[p.value[0]], plot.x.unit)}\n${plot.name}: ${format(p.value[2] * vby, plot.unit)}`, "item"),
+        toolbox: { show: true, itemSize: 0, right: -100, feature: { dataZoom: { yAxisIndex: false } } },
+        dataZoom: exporting ? undefined : [{ type: "inside", xAxisIndex: [0], filterMode: rows > 0 ? "filter" : "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, moveOnMouseWheel: "shift" }],
+    };
+}
+
+// ---- the data of a plot as a table ----
+
+export function tableOf(plot) {
+    if (plot.is === "heat")
+        return {
+            columns: [{ name: plot.y.name, title: plot.y.name, unit: "text" }, ...plot.x.v.map((x) => ({ name: `${plot.x.name}_${x}`, title: format(x, plot.x.unit), unit: plot.unit }))],
+            rows: plot.v.map((row, y) => [String(plot.y.v[y]), ...row]),
+        };
+    const all = plot.panels.flatMap((p) => p.series.map((s) => ({ p, s })));
+    const unit = plot.x.scale === "category" ? plot.x.unit || "text" : plot.x.unit ?? "";
+    const title = ({ p, s }) => (s.name === p.name ? s.name : `${s.name}: ${p.name}`);
+    if (all.every(({ s }) => !s.x)) {
+        const cells = all.flatMap((a) => [[a, "v", ""], ...(a.s.lo ? [[a, "lo", " (low)"], [a, "hi", " (high)"]] : [])]);
+        return {
+            columns: [{ name: plot.x.name, title: plot.x.name, unit }, ...cells.map(([a, , more]) => ({ name: title(a) + more, title: title(a) + more, unit: a.p.unit }))],
+            rows: plot.x.v.map((x, i) => [unit === "text" ? String(x) : x, ...cells.map(([a, key]) => a.s[key][i] ?? null)]),
+        };
+    }
+    return {
+        columns: [{ name: "series", title: "series", unit: "text" }, { name: plot.x.name, title: plot.x.name, unit }, { name: "value", title: "value", unit: all[0].p.unit }, { name: "low", title: "low", unit: all[0].p.unit }, { name: "high", title: "high", unit: all[0].p.unit }],
+        rows: all.flatMap((a) => (a.s.x ?? plot.x.v).map((x, i) => [title(a), x, a.s.v[i] ?? null, a.s.lo?.[i] ?? null, a.s.hi?.[i] ?? null])),
+    };
+}
+
