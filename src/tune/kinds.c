@@ -241,6 +241,14 @@ static const struct stk_tune_kind request = {
 
 /* ---- shares of ranks ------------------------------------------------------------------------ */
 
+/* Each rank of a profile that read all samples made steps for all of them. */
+static int divide_steps(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err)
+{
+    const struct stk_workload *w = &t->s.w;
+    bool all = w->access.offsets == STK_OFFSETS_SAME && w->training.scaling == STK_SCALING_WEAK;
+    return all && t->s.ranks > 1 ? stk_tune_set(t, c, err, "training.scaling=strong") : 0;
+}
+
 static int propose_shard(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     const struct stk_workload *w = &t->s.w;
@@ -251,7 +259,8 @@ static int propose_shard(struct stk_tuner *t, const struct stk_tune_kind *k, str
     if (!c)
         return 0;
     c->number = t->s.ranks;
-    return stk_tune_set(t, c, err, "access.offsets=sharded");
+    int rc = stk_tune_set(t, c, err, "access.offsets=sharded");
+    return rc ? rc : divide_steps(t, c, err);
 }
 
 static size_t act_shard(const struct stk_tune_change *c, struct stk_action *out)
@@ -419,6 +428,9 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
     for (size_t i = 0; stk_tune_kinds[i] && !rc; i++)
         if (wanted(t->plan, stk_tune_kinds[i]))
             rc = stk_tune_kinds[i]->propose(t, stk_tune_kinds[i], err);
+    for (size_t i = 1; i < t->out->n && !rc; i++)
+        if (t->out->candidate[i].change[0].loader)
+            rc = divide_steps(t, &t->out->candidate[i].change[0], err);
     return rc;
 }
 
