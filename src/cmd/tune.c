@@ -13,7 +13,7 @@ struct settings {
     struct stk_common common;
     struct stk_tune_plan plan;
     const char **set, **near;
-    const char *executor, *resume, *clean, *step, *trust, *apply, *check;
+    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose;
     double for_s;
     uint64_t runs;
     bool ask;
@@ -130,7 +130,14 @@ static const struct stk_opt options[] = {
      .group = "After that",
      .offset = AT(apply),
      .help = "Do the dataset part of the best change: pack all data into the new folder DST, or "
-             "copy it to this node; the lines for the program are printed"},
+             "copy it to this node. For a Python script that it understands, a patch is written "
+             "beside the script, which stays as it is; else the lines to change are printed"},
+    {.name = "choose",
+     .type = STK_OPT_STRING,
+     .arg = "ID",
+     .offset = AT(choose),
+     .help = "Show and apply this change instead of the best, by its id in the result of --json, "
+             "such as pack or threads-4"},
     {.name = "ask",
      .type = STK_OPT_FLAG,
      .offset = AT(ask),
@@ -237,6 +244,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
                        : stk_tune(plan, &t, &run->err);
     stk_progress_clear(&run->progress);
     t.packed = s->apply;
+    if (!rc && s->choose)
+        rc = stk_tune_choose(&t, s->choose, &run->err);
     if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
         struct stk_err why = run->err;
         int shown = show(run, &t);

@@ -13,6 +13,7 @@ struct stk_tune_input {
     struct stk_action *action;
     struct stk_judged *judged; /* the actions point into it */
     struct stk_folder profile; /* of the command, removed at the end */
+    struct stk_script script;  /* of the command, or of the profile */
 };
 #define STK_TUNE_INPUT_INIT ((struct stk_tune_input){.profile = {.fd = -1, .mode = STK_PRIVATE}})
 
@@ -22,8 +23,11 @@ int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tu
                    const char *trust, double for_s);
 void stk_tune_input_release(struct stk_tune_input *in);
 
-/* Does the dataset part of the best candidate: packs into `to`, copies to the node. Prints what it
- * made. */
+/* Does the dataset part of the best candidate: packs into `to`, copies to the node; then writes a
+ * patch for the script. Prints what it made. */
 int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to);
+/* Writes a diff beside the script of the job. made: where the data of each change is now; NULL:
+ * where it was. */
+int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made);
 
 #endif

@@ -39,6 +39,18 @@ static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, s
     return 0;
 }
 
+/* The command that was profiled, else one that it started: the first that is a script. */
+static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
+{
+    const struct stk_profile *p = &in->judged->profile;
+    char cwd[STK_SCRIPT_PATH];
+    bool found = in->command && getcwd(cwd, sizeof cwd) &&
+                 stk_script_find((const char *const *)in->command, cwd, &in->script);
+    for (size_t i = 0; i < p->nprocs && !found; i++)
+        found = stk_script_find_text(p->proc[i].command, p->proc[i].cwd, &in->script);
+    plan->script = found ? &in->script : NULL;
+}
+
 static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *path, const char *trust)
 {
@@ -50,6 +62,7 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
         return rc;
     }
     in->judged = j;
+    find_script(in, plan);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
     for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
         stk_complain("assumed", said.line[i]);

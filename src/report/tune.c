@@ -94,7 +94,7 @@ static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_
         [STK_TUNE_SKIPPED] = "not tried",     [STK_TUNE_FAILED] = "failed",
     };
     return !c->nchanges                          ? ""
-           : t->best && c == &t->candidate[t->best] ? "best"
+           : t->best && c == &t->candidate[t->best] ? (t->chosen ? "chosen" : "best")
                                                     : words[c->verdict];
 }
 
@@ -235,10 +235,15 @@ static void write_best(const struct stk_tune *t, unsigned columns, struct stk_bu
     const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
     struct stk_buf lines = STK_BUF_INIT;
     char before[32], after[32];
-    sentence(out, columns, "Best: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
-             c->label, stk_format_duration(c->epoch_s, after, sizeof after),
-             stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
-             c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
+    if (isnan(c->gain.times))
+        sentence(out, columns, "Chosen: %s. It was not measured%s%s.", c->label,
+                 c->why[0] ? ": " : "", c->why);
+    else
+        sentence(out, columns, "%s: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
+                 t->chosen ? "Chosen" : "Best", c->label,
+                 stk_format_duration(c->epoch_s, after, sizeof after),
+                 stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
+                 c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
     for (size_t i = 0; i < c->nchanges; i++)
         if (stk_tune_advice(&c->change[i]))
             sentence(out, columns, "Note: %s.", stk_tune_advice(&c->change[i]));

@@ -89,6 +89,7 @@ void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
     stk_jw_put_f64(w, "seconds", t->seconds);
     stk_jw_put_str(w, "folder", t->dir);
     stk_jw_put_str(w, "best", t->best ? t->candidate[t->best].id : NULL);
+    stk_jw_put_bool(w, "chosen", t->chosen);
     stk_jw_key(w, "candidates");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < t->n; i++)

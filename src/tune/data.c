@@ -46,6 +46,16 @@ static struct stk_tune_change *propose_copy(struct stk_tuner *t, const struct st
     return c;
 }
 
+/* "OLD=NEW" */
+static bool patch_place(const struct stk_tune *t, const struct stk_tune_change *c, const char *made,
+                        struct stk_buf *out)
+{
+    (void)t;
+    if (made)
+        stk_buf_printf(out, "%s=%s", c->source, made);
+    return made != NULL;
+}
+
 /* ---- packed --------------------------------------------------------------------------------- */
 
 static int propose_packed(struct stk_tuner *t, const struct stk_tune_kind *k, const char *id,
@@ -121,6 +131,8 @@ const struct stk_tune_kind stk_tune_pack = {
     .repacks = true,
     .prepare = prepare_pack,
     .act = act_pack,
+    .patch_option = "--packed",
+    .patch = patch_place,
 };
 
 const struct stk_tune_kind stk_tune_compress = {
@@ -134,6 +146,8 @@ const struct stk_tune_kind stk_tune_compress = {
     .repacks = true,
     .prepare = prepare_pack,
     .act = act_pack,
+    .patch_option = "--packed",
+    .patch = patch_place,
 };
 
 /* ---- a squashfs image ----------------------------------------------------------------------- */
@@ -173,6 +187,8 @@ const struct stk_tune_kind stk_tune_squashfs = {
     .repacks = true,
     .prepare = prepare_pack,
     .act = act_squashfs,
+    .patch_option = "--packed",
+    .patch = patch_place,
 };
 
 /* ---- staged --------------------------------------------------------------------------------- */
@@ -213,6 +229,8 @@ const struct stk_tune_kind stk_tune_stage = {
     .propose = propose_stage,
     .prepare = prepare_stage,
     .act = act_stage,
+    .patch_option = "--moved",
+    .patch = patch_place,
 };
 
 /* ---- checkpoints ---------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tune/priv.h"
 
@@ -106,4 +107,22 @@ void stk_tune_rank(struct stk_tune *t)
     if (t->n > 1)
         qsort(t->candidate + 1, t->n - 1, sizeof *t->candidate, by_rank);
     t->best = choose(t);
+}
+
+int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err)
+{
+    struct stk_buf ids = STK_BUF_INIT;
+    for (size_t i = 1; i < t->n && !t->chosen; i++) {
+        stk_buf_printf(&ids, "%s%s", i > 1 ? ", " : "", t->candidate[i].id);
+        if (strcmp(t->candidate[i].id, id) == 0) {
+            t->best = i;
+            t->chosen = true;
+        }
+    }
+    int rc = t->chosen ? 0
+                       : stk_err_set(err, STK_E_USAGE, NULL, -1,
+                                     "\"%.60s\" is not a change that is possible here (%.300s)", id,
+                                     ids.len ? stk_buf_cstr(&ids) : "there is none");
+    stk_buf_release(&ids);
+    return rc;
 }

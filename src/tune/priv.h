@@ -73,6 +73,11 @@ struct stk_tune_kind {
     size_t (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c,
                       const char **argv, size_t max);
     size_t (*act)(const struct stk_tune_change *c, struct stk_action *out);
+    /* The argument of stoker.patch that changes a script for it, after its option; false: there is
+     * none for these numbers. made: where the data is now. */
+    const char *patch_option; /* NULL: scripts are changed by hand */
+    bool (*patch)(const struct stk_tune *t, const struct stk_tune_change *c, const char *made,
+                  struct stk_buf *out);
     const char *advice; /* for people, if no action says it */
 };
 extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */

@@ -22,6 +22,17 @@ static void put_list(struct stk_jw *w, const char *key, const char *const *v)
     stk_jw_put_strs(w, key, v, n);
 }
 
+static void put_script(const struct stk_script *s, struct stk_jw *w)
+{
+    stk_jw_key(w, "script");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "python", s->python);
+    stk_jw_put_str(w, "file", s->file);
+    stk_jw_put_str(w, "module", s->module);
+    stk_jw_put_str(w, "cwd", s->cwd);
+    stk_jw_close(w, '}');
+}
+
 /* Names that are valid in any folder. */
 static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
 {
@@ -41,6 +52,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_str(w, "via", p->via->name);
     put_list(w, "sbatch", (const char *const *)p->sbatch);
     stk_jw_put_str(w, "storage", p->storage);
+    put_script(&t->out->script, w);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -170,8 +182,24 @@ void stk_tune_spec_close(struct stk_tune_spec *s)
     stk_arena_release(&s->arena);
 }
 
+static void take_text(const struct stk_jval *v, const char *name, char *out, size_t size)
+{
+    const char *text = text_in(v, name);
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static void take_script(const struct stk_jval *v, struct stk_script *s)
+{
+    take_text(v, "python", s->python, sizeof s->python);
+    take_text(v, "file", s->file, sizeof s->file);
+    take_text(v, "module", s->module, sizeof s->module);
+    take_text(v, "cwd", s->cwd, sizeof s->cwd);
+}
+
 void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
 {
+    take_script(member(s->v, "script"), &s->script);
+    p->script = &s->script;
     const struct stk_jval *v = s->v, *small = member(v, "small");
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");

@@ -8,6 +8,7 @@ struct stk_tune_spec {
     struct stk_folder folder;
     struct stk_arena arena;
     struct stk_jval *v;
+    struct stk_script script;
 };
 #define STK_TUNE_SPEC_INIT                                                                         \
     {                                                                                              \

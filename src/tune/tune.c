@@ -202,6 +202,8 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
         t.there[i] = STK_FOLDER_INIT;
     out->least = plan->least;
     out->via = plan->via;
+    if (plan->script)
+        out->script = *plan->script;
     int rc = prepare(&t, earlier, err);
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);

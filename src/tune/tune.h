@@ -17,6 +17,7 @@
 #include "base/stats.h"
 #include "bench/workload.h"
 #include "study/runner.h"
+#include "tune/script.h"
 
 #define STK_TUNE_CHANGES 4 /* of a candidate, at most */
 #define STK_TUNE_SETS    6 /* keys of a change */
@@ -29,6 +30,7 @@ struct stk_tune_plan {
     const char *workload;    /* a workload file, or the name of one that comes with stoker */
     const char *text;        /* or its text */
     const char *name;        /* for people; NULL: that of the workload */
+    const struct stk_script *script; /* of the job; NULL: not known */
     const char *data;        /* folder of its data; NULL: the workload says where its data is */
     const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
     bool small;              /* the workload's small variant */
@@ -129,6 +131,7 @@ struct stk_tune_candidate {
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
+    struct stk_script script;  /* of the job; no file and no module: not known */
     const char *file_system;   /* of the data; NULL: there is none */
     uint64_t files, bytes;     /* of the data */
     uint64_t sample_bytes;     /* of it that the runs read at most; bytes: all */
@@ -143,6 +146,7 @@ struct stk_tune {
     struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */
     size_t n;
     size_t best;               /* 0: nothing to gain */
+    bool chosen;               /* by the user, whatever it gains */
     bool stopped, budget_spent;
     double seconds;            /* this took */
     const struct stk_executor *via;
@@ -166,8 +170,14 @@ void stk_tune_release(struct stk_tune *t);
  * how many. Texts are borrowed from the candidate. */
 size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidate *c,
                         struct stk_action out[STK_TUNE_CHANGES * STK_TUNE_ACTIONS]);
+/* Makes the candidate of that id the best, whatever it gains. */
+int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err);
 /* What a person does for a change that no action carries out; NULL: an action does. */
 const char *stk_tune_advice(const struct stk_tune_change *c);
+/* The option of stoker.patch that changes a script for a change, and its argument; NULL: people
+ * change it. made: where the data is now; NULL: where it was. */
+const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
+                           const char *made, struct stk_buf *argument);
 /* Appends the text of a workload that reads the dataset at path, as programs usually do. */
 int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
