@@ -15,7 +15,7 @@ struct settings {
     const char **set, **near;
     const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose;
     double for_s;
-    uint64_t runs;
+    uint64_t runs, steps;
     bool ask;
 };
 
@@ -45,6 +45,14 @@ static const struct stk_opt options[] = {
      .arg = "TIME",
      .offset = AT(for_s),
      .help = "End the command after TIME: what it did until then is tuned"},
+    {.name = "steps",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000000,
+     .offset = AT(steps),
+     .help = "End the command after N steps, by its marks (stoker.step()) or by the pauses between "
+             "its reads"},
     STK_TRUST_OPTION(AT(trust)),
     {.name = "only",
      .type = STK_OPT_NAMES,
@@ -288,7 +296,9 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
     struct stk_tune_input in = STK_TUNE_INPUT_INIT;
     run->cleans_up = true;
     stk_stop_on_loss();
-    int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, s->for_s);
+    const struct stk_tune_ends ends = {
+        .for_s = s->for_s, .steps = s->steps, .budget_s = plan->budget_s};
+    int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, &ends);
     rc = rc ? rc : run_all(run, plan);
     stk_tune_input_release(&in);
     return rc;
