@@ -104,8 +104,8 @@ static int on_tick(void *user)
 static int refuse(struct watch *w, const struct stk_child *c)
 {
     struct stk_run *run = w->run;
-    static const char as_profile[] = "profile it as you like (`stoker profile -o DIR -- COMMAND`) "
-                                     "and tune the profile: `stoker tune DIR`";
+    static const char as_profile[] = "profile it as you like (`stoker profile -o PROFILE -- "
+                                     "COMMAND`) and tune that: `stoker tune PROFILE`";
     if (w->needs_terminal) {
         stk_buf_printf(&run->hint, "%s", as_profile);
         return stk_err_set(&run->err, STK_E_UNSUPPORTED, NULL, -1,

@@ -98,15 +98,24 @@ static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_
                                                     : words[c->verdict];
 }
 
+/* "~1.2 s": of a sample, multiplied. */
+static const char *marked(const struct stk_tune *t, const char *text, char *buf, size_t size)
+{
+    bool is_number = *text >= '0' && *text <= '9';
+    snprintf(buf, size, "%s%s", is_number && t->sample_bytes < t->bytes ? "~" : "", text);
+    return buf;
+}
+
 static void table_row(const struct stk_tune *t, const struct stk_tune_candidate *c, size_t number,
                       struct stk_grid *g)
 {
-    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "";
+    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "", shown[40];
     if (!isnan(c->utilisation))
         stk_percent_text(c->utilisation, use, sizeof use);
     if (c->nchanges)
         snprintf(n, sizeof n, "%zu", number);
-    stk_grid_row(g, n, c->label, duration_text(c->epoch_s, epoch, sizeof epoch), use,
+    stk_grid_row(g, n, c->label,
+                 marked(t, duration_text(c->epoch_s, epoch, sizeof epoch), shown, sizeof shown), use,
                  times_text(c, times, sizeof times),
                  predicted_text(t, c, predicted, sizeof predicted), verdict_text(t, c));
 }
@@ -157,17 +166,18 @@ static void write_costs(const struct stk_tune *t, unsigned columns, struct stk_b
     stk_grid_row(&g, "", "what it costs", "disk", "memory", "once", "pays after", "mixing");
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
-        char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "";
+        char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "", d[40], o[40];
         if (!costs(c))
             continue;
         any = true;
         snprintf(n, sizeof n, "%zu", i);
         if (!isnan(c->mixing))
             stk_percent_text(c->mixing, mix, sizeof mix);
-        stk_grid_row(&g, n, c->label, size_text(c->disk_bytes, disk, sizeof disk),
+        stk_grid_row(&g, n, c->label,
+                     marked(t, size_text(c->disk_bytes, disk, sizeof disk), d, sizeof d),
                      size_text(c->memory_bytes, memory, sizeof memory),
-                     duration_text(c->once_s, once, sizeof once), pays_text(c, pays, sizeof pays),
-                     mix);
+                     marked(t, duration_text(c->once_s, once, sizeof once), o, sizeof o),
+                     pays_text(c, pays, sizeof pays), mix);
     }
     stk_grid_fit(&g, 0, columns);
     if (any) {

@@ -42,7 +42,7 @@ static struct stk_tune_change *propose_copy(struct stk_tuner *t, const struct st
     c->near = near;
     c->copy.path = stk_tune_text(t, "%s", id);
     c->copy.bytes = t->s.bytes;
-    c->memory_bytes = n && n->fs->memory ? t->s.bytes : 0;
+    c->memory_bytes = n && n->fs->memory ? stk_tune_whole_bytes(&t->s) : 0;
     return c;
 }
 

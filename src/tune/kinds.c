@@ -47,7 +47,9 @@ struct stk_tune_change *stk_tune_propose(struct stk_tuner *t, const struct stk_t
     c->gain.times = NAN;
     x->kind = k;
     x->copy.prepare_s = NAN;
-    x->source = k->helps == STK_HELPS_SAVES ? t->s.save : t->s.source;
+    x->source = k->helps == STK_HELPS_SAVES ? t->s.save
+                : t->s.whole.source         ? t->s.whole.source
+                                            : t->s.source;
     snprintf(x->id, sizeof x->id, "%s", id);
     snprintf(x->label, sizeof x->label, "%s", label);
     snprintf(c->id, sizeof c->id, "%s", id);

@@ -154,7 +154,11 @@ static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, co
     char a[32], b[32];
     if (x->where && t->s.near[x->near].room_bytes < room)
         room = t->s.near[x->near].room_bytes;
-    if (need > room)
+    uint64_t whole = stk_tune_whole_bytes(&t->s);
+    if (x->where && whole > room)
+        skip(c, "all of the data, %s, does not fit into %.150s, where %s are free",
+             stk_format_size(whole, a, sizeof a), dir, stk_format_size(room, b, sizeof b));
+    else if (need > room)
         skip(c, "it needs %s in %.150s, and %s are free", stk_format_size(need, a, sizeof a), dir,
              stk_format_size(room, b, sizeof b));
     else if (limit && used + need > limit)

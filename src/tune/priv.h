@@ -25,6 +25,12 @@ struct stk_tune_near {
     struct stk_tune_storage storage;
 };
 
+/* The data of which a sample is tuned; no bytes: all of it is. */
+struct stk_tune_whole {
+    const char *source;
+    uint64_t files, bytes;
+};
+
 /* What is tuned. Texts are in the arena of struct stk_tune. */
 struct stk_tune_subject {
     struct stk_workload w;    /* as it is, settled */
@@ -32,6 +38,7 @@ struct stk_tune_subject {
     const char *save;         /* where checkpoints go; NULL: it writes none */
     const struct stk_fs *fs;  /* of the source */
     uint64_t files, bytes, samples;
+    struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
@@ -125,6 +132,9 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
 
 /* ---- subject.c */
 int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
+/* The workload and its data, after the plan has changed. */
+int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
+uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
 /* Adds files and bytes below an open folder; closes it. */
 void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes);
 void stk_tune_release_subject(struct stk_tune_subject *s);
@@ -141,6 +151,14 @@ void stk_tune_predict(struct stk_tuner *t);
 void stk_tune_measure_storage(struct stk_tuner *t);
 /* Skips the least promising candidates if the budget is too small for all. */
 void stk_tune_ration(struct stk_tuner *t);
+
+/* ---- sample.c: tunes a part of data that is larger than the space for copies. */
+int stk_tune_sample(struct stk_tuner *t, struct stk_err *err);
+/* Turns the figures of a sample into those of the whole. */
+void stk_tune_extrapolate(struct stk_tuner *t);
+
+/* ---- sound.c: notes files that are not what their names say. */
+void stk_tune_check_sound(struct stk_tuner *t);
 
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);

@@ -238,7 +238,8 @@ static int propose_memory(struct stk_tuner *t, const struct stk_tune_kind *k, st
 {
     const struct stk_tune_subject *s = &t->s;
     bool all = s->w.access.offsets == STK_OFFSETS_SAME;
-    double need = (double)s->bytes * (all ? (double)s->ranks : 1);
+    uint64_t bytes = stk_tune_whole_bytes(s);
+    double need = (double)bytes * (all ? (double)s->ranks : 1);
     if (!reads_in_steps(&s->w) || s->w.training.epochs < 2 || !s->bytes ||
         s->w.access.sharing == STK_SHARING_COLLECTIVE ||
         need > MEMORY_SHARE * (double)s->memory_bytes)
@@ -247,7 +248,7 @@ static int propose_memory(struct stk_tuner *t, const struct stk_tune_kind *k, st
     if (!c)
         return 0;
     c->memory_bytes = (uint64_t)need;
-    c->number = s->bytes;
+    c->number = bytes;
     return stk_tune_set(t, c, err, "reader.load=start");
 }
 

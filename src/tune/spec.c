@@ -90,6 +90,17 @@ static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
+{
+    const struct stk_tune_whole *whole = &t->s.whole;
+    stk_jw_key(w, "whole");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "source", whole->source);
+    stk_jw_put_u64(w, "files", whole->files);
+    stk_jw_put_u64(w, "bytes", whole->bytes);
+    stk_jw_close(w, '}');
+}
+
 static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
 {
     stk_jw_key(w, "folders");
@@ -113,6 +124,7 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     int rc = put_points(t, &w, err);
     put_copies(t, &w);
     put_folders(t, &w);
+    put_whole(t, &w);
     stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
@@ -235,6 +247,14 @@ bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct st
     copy->files = count_in(v, "files");
     copy->at = text_in(v, "at");
     return !isnan(copy->prepare_s) && copy->at;
+}
+
+void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out)
+{
+    const struct stk_jval *v = member(s->v, "whole");
+    *out = (struct stk_tune_whole){.source = text_in(v, "source"),
+                                   .files = count_in(v, "files"),
+                                   .bytes = count_in(v, "bytes")};
 }
 
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)

@@ -150,6 +150,11 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
         rc = rc ? rc : write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
+    if (!rc && earlier)
+        stk_tune_spec_whole(earlier, &t->s.whole);
+    if (!rc)
+        stk_tune_check_sound(t);
+    rc = rc ? rc : stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
     /* Runs of one study have one number of steps. */
     uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
@@ -176,6 +181,7 @@ static int finish(struct stk_tuner *t, int rc)
         take_pilot(t);
         for (size_t i = 1; i < out->n; i++)
             stk_tune_cost(t, &out->candidate[i]);
+        stk_tune_extrapolate(t);
         stk_tune_rank(out);
         distrust(out);
     }

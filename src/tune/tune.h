@@ -153,7 +153,7 @@ struct stk_tune {
     bool stopped, budget_spent;
     double seconds;            /* this took */
     const struct stk_executor *via;
-    char note[STK_TUNE_NOTES][320]; /* sentences without a full stop */
+    char note[STK_TUNE_NOTES][480]; /* sentences without a full stop */
     size_t nnotes;
     struct stk_arena arena; /* texts of the candidates */
 };
