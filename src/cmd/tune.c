@@ -13,9 +13,10 @@ struct settings {
     struct stk_common common;
     struct stk_tune_plan plan;
     const char **set, **near;
-    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose;
+    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose, *study;
     double for_s;
     uint64_t runs, steps;
+    struct stk_tune_scale scale; /* of study */
     bool ask;
 };
 
@@ -150,6 +151,13 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .offset = AT(ask),
      .help = "Print what to ask the scheduler for, as lines of a batch file with their reasons"},
+    {.name = "study",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(study),
+     .help = "For --ask: take the number of nodes from this study of `stoker scale` (its folder, or "
+             "a table that `stoker scale --from` reads)"},
     {.name = "check",
      .type = STK_OPT_STRING,
      .arg = "LINE",
@@ -219,7 +227,7 @@ static int show(struct stk_run *run, const struct stk_tune *t)
     struct stk_buf out = STK_BUF_INIT, ask = STK_BUF_INIT;
     stk_tune_screen(t, stk_columns(run), stk_term_utf8(), &out);
     if (s->ask) {
-        stk_tune_ask(t, &ask);
+        stk_tune_ask(t, s->study ? &s->scale : NULL, &ask);
         stk_buf_printf(&out, "\n%s", stk_buf_cstr(&ask));
         stk_jw_put_str(&run->json, "ask", stk_buf_cstr(&ask));
     }
@@ -307,6 +315,9 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 static int run_tune(struct stk_run *run)
 {
     struct settings *s = run->settings;
+    int wrong = s->study ? stk_tune_read_study(run, s->study, s->trust, &s->scale) : 0;
+    if (wrong)
+        return wrong; /* before hours of runs */
     if (s->step)
         return run_step(run);
     if (s->check)

@@ -45,6 +45,11 @@ void stk_tune_note_changes(struct stk_tune_input *in);
 /* Notes that two runs of the command differ. */
 void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged *first);
 
+struct stk_tune_scale; /* report/tune.h */
+/* What the study in dir recommends. */
+int stk_tune_read_study(struct stk_run *run, const char *dir, const char *trust,
+                        struct stk_tune_scale *out);
+
 /* Does the dataset part of the best candidate: packs into `to`, copies to the node; then writes a
  * patch for the script. Prints what it made. */
 int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to);

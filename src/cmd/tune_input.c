@@ -32,6 +32,13 @@ static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, s
     return 0;
 }
 
+static void take_job(const struct stk_judged *j, struct stk_tune_job *out)
+{
+    *out = (struct stk_tune_job){.known = true, .peak_bytes = j->analysis.peak_resident_bytes};
+    for (size_t i = 0; i < j->profile.nhosts; i++)
+        out->gpus += j->profile.host[i].gpus;
+}
+
 /* The command that was profiled, else one that it started: the first that is a script. */
 static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
 {
@@ -56,6 +63,7 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     }
     in->judged = j;
     find_script(in, plan);
+    take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
     for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
         stk_complain("assumed", said.line[i]);

@@ -61,6 +61,7 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
     stk_jw_put_f64(w, "times", c->gain.times);
     stk_report_interval(w, "times_ci", c->gain.ci);
     stk_jw_put_u64(w, "pairs", c->gain.pairs);
+    stk_jw_put_f64(w, "cpus_busy", c->cores);
     stk_jw_put_u64(w, "runs", c->runs);
     stk_jw_put_bool(w, "confirmed", c->confirmed);
     stk_jw_key(w, "changes");

@@ -42,6 +42,7 @@ struct stk_tune_change *stk_tune_propose(struct stk_tuner *t, const struct stk_t
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
+                                     .cores = NAN,
                                      .mixing = NAN,
                                      .pays_after = NAN};
     c->gain.times = NAN;

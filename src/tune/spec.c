@@ -53,6 +53,9 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     put_list(w, "sbatch", (const char *const *)p->sbatch);
     stk_jw_put_str(w, "storage", p->storage);
     put_script(&t->out->script, w);
+    stk_jw_put_bool(w, "profiled", t->out->job.known);
+    stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
+    stk_jw_put_u64(w, "gpus", t->out->job.gpus);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -159,6 +162,12 @@ static uint64_t count_in(const struct stk_jval *v, const char *name)
     return isnan(f) ? 0 : (uint64_t)f;
 }
 
+static bool flag_in(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = member(v, name);
+    return x && x->type == STK_JBOOL && x->b;
+}
+
 /* A list of texts, NULL-terminated; NULL: empty, or no such list. */
 static const char **list_in(struct stk_arena *a, const struct stk_jval *v, const char *name)
 {
@@ -212,13 +221,16 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
 {
     take_script(member(s->v, "script"), &s->script);
     p->script = &s->script;
-    const struct stk_jval *v = s->v, *small = member(v, "small");
+    p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
+                                   .peak_bytes = count_in(s->v, "peak_bytes"),
+                                   .gpus = count_in(s->v, "gpus")};
+    const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");
     p->data = text_in(v, "data");
     p->name = text_in(v, "name");
     p->set = (const char *const *)list_in(&s->arena, v, "set");
-    p->small = small && small->type == STK_JBOOL && small->b;
+    p->small = flag_in(v, "small");
     p->beside = text_in(v, "beside");
     p->near = (const char *const *)list_in(&s->arena, v, "near");
     p->only = (const char *const *)list_in(&s->arena, v, "only");

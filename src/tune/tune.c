@@ -91,6 +91,7 @@ static int add_baseline(struct stk_tuner *t, struct stk_err *err)
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
+                                     .cores = NAN,
                                      .mixing = NAN};
     c->gain.times = 1;
     snprintf(c->id, sizeof c->id, "%s", STK_TUNE_BASE);
@@ -208,6 +209,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
         t.there[i] = STK_FOLDER_INIT;
     out->least = plan->least;
     out->via = plan->via;
+    out->job = plan->job;
     if (plan->script)
         out->script = *plan->script;
     for (size_t i = 0; i < plan->nnotes; i++)

@@ -25,12 +25,20 @@
 #define STK_TUNE_NOTES   24
 #define STK_TUNE_ACTIONS 3 /* of a change */
 
+/* What the job itself used, by its profile. */
+struct stk_tune_job {
+    bool known;
+    uint64_t peak_bytes; /* of memory, all processes */
+    uint64_t gpus;       /* that it could use */
+};
+
 /* What is tuned, and how. */
 struct stk_tune_plan {
     const char *workload;    /* a workload file, or the name of one that comes with stoker */
     const char *text;        /* or its text */
     const char *name;        /* for people; NULL: that of the workload */
     const struct stk_script *script; /* of the job; NULL: not known */
+    struct stk_tune_job job;
     /* Sentences about the job, for the result: texts that are so many bytes apart. */
     const char *note;
     size_t note_size, nnotes;
@@ -121,6 +129,7 @@ struct stk_tune_candidate {
     double epoch_s;          /* median; NaN: not measured */
     struct stk_interval epoch_ci;
     double utilisation;      /* of the accelerators; NaN: unknown, or the job computes nothing */
+    double cores;            /* CPUs that its runs kept busy, mean; NaN: unknown */
     uint64_t runs;           /* that ended well, in both studies */
     bool confirmed;          /* its numbers are those of the second study */
     struct stk_tune_ratio gain;
@@ -134,6 +143,7 @@ struct stk_tune_candidate {
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
+    struct stk_tune_job job;
     struct stk_script script;  /* of the job; no file and no module: not known */
     const char *file_system;   /* of the data; NULL: there is none */
     uint64_t files, bytes;     /* of the data */

@@ -226,6 +226,23 @@ def test_a_sample_of_data_that_is_too_large(stoker, tmp_path):
     assert tree_of(data) == before and not kept.exists()
 
 
+def test_what_to_ask_for(stoker, job, tmp_path):
+    """Eight GPUs that wait for two CPUs, or a queue of a day for memory that nobody needs."""
+    workload, data = job(SMALL)
+    (tmp_path / "times.csv").write_text("ranks,time,nodes,gpus\n" + "".join(
+        f"{n},{t},{(n + 1) // 2},{n}\n" for n, t in ((1, 100), (2, 51), (4, 27), (8, 26.5), (16, 26.4))))
+    quick = ["tune", workload, "--data", data, *RECORDED, data, "--budget", "1h", "--only", "request", "--ask"]
+    told = stoker(*quick, "--study", tmp_path / "times.csv", "--json", "-").json()["result"]["ask"].splitlines()
+    lines = dict(line.split(maxsplit=2)[1].removeprefix("--").split("=") for line in told if line.startswith("#S"))
+    assert {k: v for k, v in lines.items() if k != "mem"} == {
+        "nodes": "2", "ntasks": "4", "cpus-per-task": "2", "gpus-per-task": "1"}
+    assert all(line.count("#") == 2 for line in told if line.startswith("#SBATCH"))  # each has its reason
+    assert "times.csv" in told[0] and any(line.startswith("# tmp: nothing") for line in told)
+    without = stoker(*quick).out
+    assert "--study DIR" in without and "--nodes=" not in without and "--ntasks=1" in without
+    assert "no-such" in stoker(*quick, "--study", tmp_path / "no-such", rc=4).err
+
+
 def test_wrong_words(stoker, job, tmp_path):
     workload, data = job(SMALL)
     assert "is missing" in stoker("tune", rc=2).err
