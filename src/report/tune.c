@@ -24,6 +24,8 @@ static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...
     stk_report_wrapped(text, 0, columns, out);
 }
 
+#define DIFFERS 2.0 /* times as long: two runs of one command did not do the same */
+
 static bool is_measured(const struct stk_tune_candidate *c)
 {
     return !isnan(c->gain.times) && c->nchanges;
@@ -298,4 +300,16 @@ void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struc
              stk_format_duration(c->after_s, after, sizeof after),
              stk_format_duration(c->before_s, before, sizeof before), c->gain.times, range,
              c->gain.pairs, clear ? "" : "; the difference is within the noise");
+    if (c->failed_before || c->failed_after)
+        sentence(out, columns,
+                 "%zu runs before and %zu after the change failed and do not count: the command does "
+                 "not do the same each time.",
+                 c->failed_before, c->failed_after);
+    if (c->before_most_s > DIFFERS * c->before_least_s)
+        sentence(out, columns,
+                 "The command as it is took between %s and %s: it does something else each time, or "
+                 "the machine is busy with something else. Fix what differs (a seed, a cache), and "
+                 "use more --runs.",
+                 stk_format_duration(c->before_least_s, before, sizeof before),
+                 stk_format_duration(c->before_most_s, after, sizeof after));
 }

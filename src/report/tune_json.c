@@ -105,6 +105,10 @@ void stk_tune_check_json(const struct stk_tune_check *c, struct stk_jw *w)
     stk_jw_open(w, '{');
     stk_jw_put_f64(w, "before_s", c->before_s);
     stk_jw_put_f64(w, "after_s", c->after_s);
+    stk_jw_put_f64(w, "before_least_s", c->before_least_s);
+    stk_jw_put_f64(w, "before_most_s", c->before_most_s);
+    stk_jw_put_u64(w, "failed_before", c->failed_before);
+    stk_jw_put_u64(w, "failed_after", c->failed_after);
     stk_jw_put_f64(w, "times", c->gain.times);
     stk_report_interval(w, "times_ci", c->gain.ci);
     stk_jw_put_u64(w, "pairs", c->gain.pairs);

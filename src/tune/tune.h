@@ -206,7 +206,9 @@ struct stk_tune_check_plan {
     void *user;
 };
 struct stk_tune_check {
-    double before_s, after_s; /* medians */
+    double before_s, after_s; /* medians of the runs that ended well */
+    double before_least_s, before_most_s; /* of the command as it is: whether it does the same */
+    size_t failed_before, failed_after;   /* runs */
     struct stk_tune_ratio gain;
 };
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,

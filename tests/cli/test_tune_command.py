@@ -86,6 +86,30 @@ def test_a_command_that_needs_a_terminal(data):
     assert "asks the terminal" in said and "stoker profile" in said and not left_in(data)
 
 
+def check(cwd, after, *before, runs=2, **more):
+    run = run_stoker("tune", "--check", after, "--runs", runs, "--json", "-", "--", *before, cwd=cwd, **more)
+    return run.json()["result"]["check"]
+
+
+def test_what_was_really_gained(data):
+    """Both commands run in turns, as they are written; nothing is left."""
+    each = ["sh", "-c", "echo before '{n}' >>runs"]
+    found = check(data, "echo 'after {n}' >>runs", *each, runs=3)
+    assert found["pairs"] == 3 and found["before_s"] > 0 and found["after_s"] > 0 and not found["failed_before"]
+    assert sorted((data / "runs").read_text().splitlines()) == ["after {n}"] * 3 + ["before {n}"] * 3
+    assert not left_in(data)
+
+
+def test_a_change_that_breaks_the_command(data):
+    """A command that fails is fast."""
+    run = run_stoker("tune", "--check", "exit 7", "--", "true", cwd=data, rc=4)
+    assert "the command after the change failed" in run.err and "7" in run.err and "see output" not in run.err
+    assert "before the change failed" in run_stoker("tune", "--check", "true", "--", "false", cwd=data, rc=4).err
+    found = check(data, "true", "sh", "-c", "mkdir runs", runs=3)  # the first time only
+    assert (found["failed_before"], found["failed_after"]) == (2, 0)
+    assert not left_in(data)
+
+
 def test_a_command_that_changes_its_input(data):
     """What is measured now is not what the next run reads."""
     change = "for path in ('data/1.bin', 'data/2.bin'):\n    f = open(path, 'r+b')\n    f.read()\n    f.write(b'more')\n"
