@@ -224,10 +224,16 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
 {
     const struct stk_tune_candidate *base = &t->candidate[0];
     char use[32];
-    size_t unclear = 0;
-    for (size_t i = 1; i < t->n; i++)
+    size_t unclear = 0, skipped = 0;
+    for (size_t i = 1; i < t->n; i++) {
         unclear += t->candidate[i].verdict == STK_TUNE_UNCLEAR;
-    if (unclear || t->stopped)
+        skipped += t->candidate[i].verdict == STK_TUNE_SKIPPED;
+    }
+    if (skipped && !count(t, true))
+        sentence(out, columns,
+                 "Not known: no change was tried, and %zu might help. See above what each needs.",
+                 skipped);
+    else if (unclear || t->stopped)
         sentence(out, columns,
                  "No clear gain so far: %zu of the changes may help or not, within the noise of "
                  "the runs. A larger --budget, or a quieter machine, tells.",

@@ -101,13 +101,16 @@ struct stk_tuner {
     char self[4096];
     struct stk_folder work;                 /* beside the data */
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
+    /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
+    const char *there_path[STK_TUNE_NEAR];
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
     double start_s;
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
-    char *index[2];    /* files that were not there before, and are removed; NULL: none */
+    /* Indexes of the data that were not there before, and are removed; NULL: none. */
+    const char *index[2];
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
 };
@@ -167,9 +170,13 @@ void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
-/* Listing a dataset keeps an index beside it: finds out which are not ours to remove. */
+/* Free space for copies in a folder. */
+uint64_t stk_tune_free_bytes(const char *path);
+/* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
 void stk_tune_note_indexes(struct stk_tuner *t);
 void stk_tune_remove_indexes(struct stk_tuner *t);
+/* Names the folders on faster storage, and uses those of an earlier call again. */
+void stk_tune_name_folders(struct stk_tuner *t);
 
 /* ---- spec.c: the description that points, a resume and --clean read. */
 int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);

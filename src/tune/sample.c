@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -75,9 +74,8 @@ static int copy_all(struct stk_tuner *t, const struct stk_tune_files *f, const c
 /* The most that copies may take beside the data. */
 static uint64_t space_of(const struct stk_tuner *t)
 {
-    struct statvfs fs;
     uint64_t limit = t->plan->space_bytes ? t->plan->space_bytes : UINT64_MAX;
-    uint64_t room = statvfs(t->work.path, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+    uint64_t room = stk_tune_free_bytes(t->work.path);
     return room < limit ? room : limit;
 }
 

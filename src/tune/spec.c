@@ -108,9 +108,15 @@ static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
 {
     stk_jw_key(w, "folders");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        if (t->there[i].fd >= 0)
-            stk_jw_str(w, t->there[i].path);
+    for (size_t i = 0; i < t->s.nnear; i++)
+        if (t->there_path[i])
+            stk_jw_str(w, t->there_path[i]);
+    stk_jw_close(w, ']');
+    stk_jw_key(w, "indexes");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < 2; i++)
+        if (t->index[i])
+            stk_jw_str(w, t->index[i]);
     stk_jw_close(w, ']');
 }
 
@@ -272,6 +278,15 @@ void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *o
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
 {
     return (const char *const *)list_in(&s->arena, s->v, "folders");
+}
+
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2])
+{
+    const char **list = list_in(&s->arena, s->v, "indexes");
+    for (size_t i = 0; i < 2 && list && list[i]; i++) {
+        size_t n = strlen(list[i]);
+        index[i] = n > 7 && strcmp(list[i] + n - 7, ".stkidx") == 0 ? list[i] : NULL;
+    }
 }
 
 int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,

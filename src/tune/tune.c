@@ -148,7 +148,13 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
         earlier->folder = STK_FOLDER_INIT;
     } else if (!rc) {
         rc = stk_tune_folders(t, err);
-        rc = rc ? rc : write_workload(t, err);
+    }
+    if (!rc) {
+        stk_tune_name_folders(t);
+        stk_tune_note_indexes(t);
+    }
+    if (!rc && !earlier) {
+        rc = write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
     if (!rc && earlier)
@@ -162,7 +168,6 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
-        stk_tune_note_indexes(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
         stk_tune_ration(t);

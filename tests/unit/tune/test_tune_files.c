@@ -1,4 +1,4 @@
-/* test_files.c - a part of the files that stands for all of them: a sample of the small ones alone
+/* test_tune_files.c - a part of the files that stands for all of them: a sample of the small ones alone
  * would promise gains that nobody gets. */
 #include "check.h"
 #include "scratch.h"
