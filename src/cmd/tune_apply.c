@@ -2,6 +2,7 @@
  * by the same commands that it prints; then a patch for the script that reads it (tune_patch.c). */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -49,12 +50,20 @@ static int run_self(struct stk_run *run, const char **argv, struct stk_buf *prin
 
 static int pack(struct stk_run *run, const struct stk_tune_change *c, const char *to, char **made)
 {
+    char shard[32];
+    snprintf(shard, sizeof shard, "%llu", (unsigned long long)c->number);
     const char *argv[] = {NULL,         "pack",
                           "--format",   c->format,
                           "--compress", c->codec ? c->codec : "none",
                           "--no-write-index",
                           "--",         c->source,
-                          to,           NULL};
+                          to,           NULL,
+                          NULL,         NULL};
+    if (c->number) { /* else the usual size, which for some formats is one file */
+        memmove(argv + 4, argv + 2, 9 * sizeof *argv);
+        argv[2] = "--shard-size";
+        argv[3] = shard;
+    }
     int rc = run_self(run, argv, NULL);
     *made = rc ? NULL : realpath(to, NULL);
     return rc || *made ? rc : stk_err_sys(&run->err, to, "find");

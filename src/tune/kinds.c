@@ -77,7 +77,8 @@ int stk_tune_set(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err 
 const struct stk_tune_kind *const stk_tune_kinds[] = {
     &stk_tune_threads, &stk_tune_prefetch, &stk_tune_request,  &stk_tune_shard, &stk_tune_memory,
     &stk_tune_keep,    &stk_tune_loader,   &stk_tune_pack,     &stk_tune_compress,
-    &stk_tune_squashfs, &stk_tune_stage,   &stk_tune_save,     NULL,
+    &stk_tune_squashfs, &stk_tune_stage,   &stk_tune_save,     &stk_tune_shards,
+    &stk_tune_arrays,  &stk_tune_stripes,  NULL,
 };
 
 const struct stk_tune_kind *stk_tune_kind_find(const char *id)

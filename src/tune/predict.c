@@ -264,6 +264,9 @@ static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double ba
         c->predicted_s = model_saves(t, c);
     else
         c->predicted_s = rest + reads * model(t, c) / base;
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->unmodelled)
+            c->predicted_s = NAN;
 }
 
 /* ---- dropping ------------------------------------------------------------------------------- */

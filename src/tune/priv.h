@@ -40,6 +40,7 @@ struct stk_tune_subject {
     uint64_t files, bytes, samples;
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
+    bool arrays; /* its files are arrays, by their names */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
@@ -75,6 +76,7 @@ struct stk_tune_kind {
     const char *tool, *package;           /* a program that it needs; NULL: none */
     /* Adds its changes, or none. */
     int (*propose)(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err);
+    bool unmodelled; /* nothing is predicted: it is proposed only where there is a reason */
     bool repacks; /* prepare() takes a packed copy as well as the data */
     /* The program that prepares c->copy.path; NULL: nothing to prepare. */
     size_t (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c,

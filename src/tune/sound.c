@@ -25,7 +25,7 @@ struct look {
     uint8_t *pixels;
     size_t pixels_size;
     double until_s;
-    size_t looked, broken;
+    size_t looked, broken, arrays;
     char first[200]; /* the first that is broken, and why */
 };
 
@@ -113,6 +113,8 @@ static void look_at(struct look *l, const struct stk_tune_file *file)
         bool sound = f ? reads_as(l, path, f, why, sizeof why)
                        : decodes(l, path, why, sizeof why);
         l->looked++;
+        l->arrays += f && (strcmp(f->name, "npy") == 0 || strcmp(f->name, "npz") == 0 ||
+                           strcmp(f->name, "hdf5") == 0);
         if (!sound && !l->broken++)
             snprintf(l->first, sizeof l->first, "%.90s: %s", file->name, why);
     }
@@ -148,6 +150,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
     for (size_t i = 0; i < f.n; i++)
         look_at(&l, &f.file[i]);
     say(&l, files);
+    t->s.arrays = l.arrays && l.arrays == l.looked;
     if (l.image)
         stk_image_free(l.image);
     free(l.pixels);

@@ -32,7 +32,7 @@ static void ways_to_start_a_script(void)
     CHECK_STR(found("srun -n 4 -m block python3 train.py"), "python3 train.py");
     CHECK_STR(found("python -m pkg.train --x"), "python pkg.train");
     CHECK_STR(found("python -m torch.distributed.run --nproc_per_node 2 train.py"), "python train.py");
-    CHECK_STR(found("torchrun --nproc_per_node=2 train.py"), " train.py");
+    CHECK_STR(found("torchrun --nproc_per_node=2 train.py"), "/opt/bin/python3.9 train.py");
     CHECK_STR(found("sh -c 'python train.py --a \"b c\"'"), "python train.py");
     CHECK_STR(found("bash -lc \"python train.py\""), ""); /* an option of its own */
     CHECK_STR(found("./tool --fast"), "python3 ./tool");
@@ -56,6 +56,9 @@ int main(int argc, char **argv)
     put("tool", "#!/usr/bin/env -S python3 -u\n");
     put("train.sh", "#!/bin/sh\npython train.py\n");
     put("data.txt", "train.py\n");
+    const char *launcher = "#!/opt/bin/python3.9\nimport torch\n";
+    chmod(scratch_file("torchrun", launcher, strlen(launcher)), 0755);
+    setenv("PATH", scratch, 1);
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(ways_to_start_a_script);
     CHECK_RUN(no_script);
