@@ -1,6 +1,7 @@
 /* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
 #include "cmd/tune.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -189,6 +190,25 @@ static const struct stk_opt options[] = {
 
 /* ---- one point ------------------------------------------------------------------------------ */
 
+/* Keeps this process, and what it becomes, to some of its CPUs. */
+static int use_cpus(unsigned n, struct stk_err *err)
+{
+    cpu_set_t all, some;
+    CPU_ZERO(&some);
+    if (!n)
+        return 0;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return stk_err_sys(err, NULL, "ask for the CPUs");
+    for (size_t i = 0; i < CPU_SETSIZE && n; i++)
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &some);
+            n--;
+        }
+    return sched_setaffinity(0, sizeof some, &some) == 0
+               ? 0
+               : stk_err_sys(err, NULL, "keep to some CPUs");
+}
+
 /* Becomes the bench run of a point. */
 static int run_step(struct stk_run *run)
 {
@@ -196,10 +216,12 @@ static int run_step(struct stk_run *run)
     struct stk_arena arena = STK_ARENA_INIT;
     const char **words, *argv[128];
     char self[4096];
+    unsigned cpus = 0;
     size_t n = 0;
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--step needs a folder");
-    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &run->err);
+    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &cpus, &run->err);
+    rc = rc ? rc : use_cpus(cpus, &run->err);
     rc = rc ? rc : stk_self_path(self, sizeof self, &run->err);
     if (!rc) {
         argv[n++] = self;
@@ -331,6 +353,7 @@ static int run_tune(struct stk_run *run)
     s->plan.set = (const char *const *)s->set;
     s->plan.near = (const char *const *)s->near;
     s->plan.via = stk_executor_find(s->executor);
+    s->plan.fewer_cpus = s->ask;
     s->plan.tick = on_tick;
     s->plan.user = run;
     return with_input(run, &s->plan);

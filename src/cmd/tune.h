@@ -37,7 +37,7 @@ int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tu
                    const char *trust, const struct stk_tune_ends *ends);
 void stk_tune_input_release(struct stk_tune_input *in);
 
-/* tune_command.c: profiles in->command into in->profile, and a short one again into in->again. */
+/* tune/command.c: profiles in->command into in->profile, and a short one again into in->again. */
 int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
                      const struct stk_tune_ends *ends);
 /* Notes files that the command read and changed. */

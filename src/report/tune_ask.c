@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "report/tune.h"
@@ -80,6 +81,25 @@ static uint64_t ask_tasks(const struct stk_tune *t, const struct stk_tune_scale 
     return tasks;
 }
 
+/* The fewest CPUs per process with which the best change is as fast, as far as that was tried; 0: it
+ * needs them all. */
+static uint64_t fewest_cpus(const struct stk_tune *t)
+{
+    const struct stk_tune_candidate *best = chosen(t);
+    uint64_t least = 0;
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        const struct stk_tune_change *last = &c->change[c->nchanges - 1];
+        bool same = c->nchanges == best->nchanges + 1 && last->cpus;
+        for (size_t k = 0; k < best->nchanges && same; k++)
+            same = strcmp(c->change[k].id, best->change[k].id) == 0;
+        if (same && c->epoch_s <= (1 + t->least) * best->epoch_s &&
+            (!least || last->number < least))
+            least = last->number;
+    }
+    return least;
+}
+
 /* Threads that wait for storage share CPUs; those that decode do not. */
 static void ask_cpus(const struct stk_tune *t, struct stk_buf *out)
 {
@@ -92,7 +112,12 @@ static void ask_cpus(const struct stk_tune *t, struct stk_buf *out)
                  threads == 1 ? "" : "s");
     uint64_t need = busy > 0 ? (uint64_t)ceil(busy) : threads;
     need = need < most ? need : most;
-    if (busy > 0)
+    uint64_t fewest = fewest_cpus(t);
+    if (fewest && fewest <= need) {
+        need = fewest;
+        snprintf(why, sizeof why, "reading is as fast with %llu CPU%s, as measured, and one trains",
+                 (unsigned long long)fewest, fewest == 1 ? "" : "s");
+    } else if (busy > 0)
         snprintf(why, sizeof why, "%s kept %.1f CPU%s busy, and one CPU trains", who, busy,
                  busy == 1 ? "" : "s");
     else

@@ -85,17 +85,26 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
+/* Clearly faster, and not by less of something. */
+static bool can_be_best(const struct stk_tune_candidate *c)
+{
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->helps == STK_HELPS_COST)
+            return false;
+    return c->verdict == STK_TUNE_GAIN;
+}
+
 /* Of those that gain nearly as much as the best, the one that takes least effort. */
 static size_t choose(const struct stk_tune *t)
 {
     size_t best = 0;
     double most = 1;
     for (size_t i = 1; i < t->n; i++)
-        if (t->candidate[i].verdict == STK_TUNE_GAIN)
+        if (can_be_best(&t->candidate[i]))
             most = fmax(most, t->candidate[i].gain.times);
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
-        if (c->verdict == STK_TUNE_GAIN && c->gain.times >= NEARLY * most &&
+        if (can_be_best(c) && c->gain.times >= NEARLY * most &&
             (!best || effort_of(c) < effort_of(&t->candidate[best])))
             best = i;
     }

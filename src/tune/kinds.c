@@ -22,7 +22,7 @@ static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_t
 static bool wanted(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
 {
     if (!p->only)
-        return wanted_by_findings(p, k);
+        return k->helps == STK_HELPS_COST ? p->fewer_cpus : wanted_by_findings(p, k);
     for (const char *const *id = p->only; *id; id++)
         if (strcmp(*id, k->id) == 0)
             return true;
@@ -78,7 +78,7 @@ const struct stk_tune_kind *const stk_tune_kinds[] = {
     &stk_tune_threads, &stk_tune_prefetch, &stk_tune_request,  &stk_tune_shard, &stk_tune_memory,
     &stk_tune_keep,    &stk_tune_loader,   &stk_tune_pack,     &stk_tune_compress,
     &stk_tune_squashfs, &stk_tune_stage,   &stk_tune_save,     &stk_tune_shards,
-    &stk_tune_arrays,  &stk_tune_stripes,  NULL,
+    &stk_tune_arrays,  &stk_tune_stripes,  &stk_tune_cpus,     NULL,
 };
 
 const struct stk_tune_kind *stk_tune_kind_find(const char *id)

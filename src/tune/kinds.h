@@ -5,7 +5,7 @@
 #include "tune/priv.h"
 
 extern const struct stk_tune_kind stk_tune_threads, stk_tune_prefetch, stk_tune_request,
-    stk_tune_shard, stk_tune_memory, stk_tune_keep, stk_tune_loader;
+    stk_tune_shard, stk_tune_memory, stk_tune_keep, stk_tune_loader, stk_tune_cpus;
 extern const struct stk_tune_kind stk_tune_pack, stk_tune_compress, stk_tune_squashfs,
     stk_tune_stage, stk_tune_save;
 extern const struct stk_tune_kind stk_tune_shards, stk_tune_arrays, stk_tune_stripes;

@@ -273,7 +273,7 @@ static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double ba
 
 static double share_of(const struct stk_tune_subject *s, enum stk_tune_helps helps)
 {
-    return helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
+    return helps == STK_HELPS_COST ? NAN : helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
 }
 
 /* The loader divides the samples as well. */

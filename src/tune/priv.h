@@ -52,7 +52,11 @@ struct stk_tune_subject {
     double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
 };
 
-enum stk_tune_helps { STK_HELPS_READS, STK_HELPS_SAVES };
+enum stk_tune_helps {
+    STK_HELPS_READS,
+    STK_HELPS_SAVES,
+    STK_HELPS_COST, /* does not make the job faster, but smaller */
+};
 /* Of two changes in one slot, a candidate has one. A loader replaces all of the reader. */
 enum stk_tune_slot {
     STK_SLOT_DATA = 1u << 0,
@@ -63,6 +67,7 @@ enum stk_tune_slot {
     STK_SLOT_LOAD = 1u << 5,
     STK_SLOT_SAVE = 1u << 6,
     STK_SLOT_REREAD = 1u << 7,
+    STK_SLOT_CPUS = 1u << 8,
 };
 
 struct stk_tuner;

@@ -350,3 +350,35 @@ const struct stk_tune_kind stk_tune_loader = {
     .act = act_loader,
     .patch_option = "--loader",
 };
+
+/* ---- fewer CPUs ----------------------------------------------------------------------------- */
+
+/* Half and a quarter of them: whether reading needs what the job has. */
+static int propose_cpus(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
+{
+    const struct stk_tune_subject *s = &t->s;
+    unsigned each = (unsigned)(s->cpus / s->ranks);
+    (void)err;
+    if (!reads_in_steps(&s->w) || t->plan->storage)
+        return 0;
+    for (unsigned n = each / 2; n && n >= each / 4; n /= 2) {
+        char id[STK_POINT_ID_MAX], label[96];
+        snprintf(id, sizeof id, "cpus-%u", n);
+        snprintf(label, sizeof label, "%u CPU%s instead of %u", n, n == 1 ? "" : "s", each);
+        struct stk_tune_change *c = stk_tune_propose(t, k, id, label);
+        if (!c)
+            break;
+        c->number = n;
+        c->cpus = n * (unsigned)s->ranks;
+    }
+    return 0;
+}
+
+const struct stk_tune_kind stk_tune_cpus = {
+    .id = "cpus",
+    .slots = STK_SLOT_CPUS,
+    .helps = STK_HELPS_COST,
+    .effort = 1,
+    .propose = propose_cpus,
+    .unmodelled = true,
+};

@@ -116,7 +116,7 @@ static void look_at(struct look *l, const struct stk_tune_file *file)
         l->arrays += f && (strcmp(f->name, "npy") == 0 || strcmp(f->name, "npz") == 0 ||
                            strcmp(f->name, "hdf5") == 0);
         if (!sound && !l->broken++)
-            snprintf(l->first, sizeof l->first, "%.90s: %s", file->name, why);
+            snprintf(l->first, sizeof l->first, "%.90s: %.100s", file->name, why);
     }
     free(path);
 }

@@ -53,6 +53,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     put_list(w, "sbatch", (const char *const *)p->sbatch);
     stk_jw_put_str(w, "storage", p->storage);
     put_script(&t->out->script, w);
+    stk_jw_put_bool(w, "fewer_cpus", p->fewer_cpus);
     stk_jw_put_bool(w, "profiled", t->out->job.known);
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
@@ -71,6 +72,20 @@ static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err
     }
     stk_jw_close(w, '}');
     return rc;
+}
+
+/* Of the points that may not use all CPUs. */
+static void put_cpus(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "cpus");
+    stk_jw_open(w, '{');
+    for (size_t i = 0; i < t->out->n; i++) {
+        const struct stk_tune_candidate *c = &t->out->candidate[i];
+        for (size_t k = 0; k < c->nchanges; k++)
+            if (c->change[k].cpus)
+                stk_jw_put_u64(w, c->id, c->change[k].cpus);
+    }
+    stk_jw_close(w, '}');
 }
 
 static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
@@ -131,6 +146,7 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     stk_jw_put_u64(&w, "steps", t->out->steps);
     stk_jw_put_f64(&w, "run_s", t->run_s);
     int rc = put_points(t, &w, err);
+    put_cpus(t, &w);
     put_copies(t, &w);
     put_folders(t, &w);
     put_whole(t, &w);
@@ -237,6 +253,7 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->name = text_in(v, "name");
     p->set = (const char *const *)list_in(&s->arena, v, "set");
     p->small = flag_in(v, "small");
+    p->fewer_cpus = flag_in(v, "fewer_cpus");
     p->beside = text_in(v, "beside");
     p->near = (const char *const *)list_in(&s->arena, v, "near");
     p->only = (const char *const *)list_in(&s->arena, v, "only");
@@ -290,12 +307,13 @@ void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2])
 }
 
 int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  struct stk_err *err)
+                  unsigned *cpus, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
     const char **words = rc ? NULL : list_in(&s.arena, member(s.v, "points"), id);
     *argv = NULL;
+    *cpus = rc ? 0 : (unsigned)count_in(member(s.v, "cpus"), id);
     if (!rc && !words)
         rc = stk_err_set(err, STK_E_USAGE, dir, -1, "\"%.60s\" is not a candidate of this call",
                          id);

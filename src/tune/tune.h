@@ -55,6 +55,7 @@ struct stk_tune_plan {
     const struct stk_executor *via;
     const char **sbatch;
     bool keep;           /* what was made stays */
+    bool fewer_cpus;     /* also tries how many CPUs reading needs */
     const char *storage; /* --virtual-storage of bench: for tests; NULL: the real one */
     /* Actions of the findings about a profile: only kinds that carry out one of them are tried.
      * NULL: all kinds. */
@@ -98,6 +99,7 @@ struct stk_tune_change {
     uint64_t number;            /* of the kind: threads, bytes, … */
     const char *where;          /* of a copy: the folder on faster storage; NULL: beside the data */
     uint64_t memory_bytes;      /* that it takes on each node */
+    unsigned cpus;              /* that all ranks together may use; 0: all */
     struct stk_tune_copy copy;
 };
 
@@ -214,8 +216,9 @@ struct stk_tune_check {
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
                    struct stk_err *err);
 
-/* The words of the bench run of a point, for the process that runs it; in the arena. */
+/* The words of the bench run of a point, for the process that runs it; in the arena. *cpus: that it
+ * may use; 0: all. */
 int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  struct stk_err *err);
+                  unsigned *cpus, struct stk_err *err);
 
 #endif

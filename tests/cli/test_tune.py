@@ -243,6 +243,24 @@ def test_what_to_ask_for(stoker, job, tmp_path):
     assert "no-such" in stoker(*quick, "--study", tmp_path / "no-such", rc=4).err
 
 
+def test_fewer_cpus(stoker, job):
+    """A user asks for 16 CPUs per GPU because everybody does."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one CPU here")
+    workload, data = job(SMALL)
+    run = stoker("tune", workload, "--data", data, "--near", data, "--only", "cpus", "--ask", "--budget", "3s",
+                 "--keep", "--json", "-")
+    folder = pathlib.Path(run.json()["result"]["folder"])
+    said = json.loads((folder / "tune.json").read_text())
+    name = next(iter(said["cpus"]))
+    assert said["cpus"][name] == int(name.removeprefix("cpus-")) < len(os.sched_getaffinity(0))
+    used = stoker("tune", "--step", name, folder).json()["machine"]["cpus_usable"]
+    assert used == said["cpus"][name]
+    tried = next(c for c in run.json()["result"]["candidates"] if c["id"] == name)
+    assert tried["verdict"] in ("nothing", "unclear", "skipped") and "cpus-per-task=" in run.json()["result"]["ask"]
+    stoker("tune", "--clean", folder)
+
+
 def test_wrong_words(stoker, job, tmp_path):
     workload, data = job(SMALL)
     assert "is missing" in stoker("tune", rc=2).err

@@ -21,7 +21,7 @@ static const char *proposed(const struct stk_tune_kind *k, struct stk_tune_subje
     t.s.ranks = s.ranks ? s.ranks : 1;
     t.s.w.dataset.format = STK_BENCH_REPLAY;
     CHECK(k->propose(&t, k, NULL) == 0);
-    snprintf(label, sizeof label, "%s", out.n > 1 ? out.candidate[1].label : "");
+    snprintf(label, sizeof label, "%.90s", out.n > 1 ? out.candidate[1].label : "");
     stk_arena_release(&out.arena);
     free(out.candidate);
     return label;

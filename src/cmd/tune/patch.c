@@ -1,5 +1,5 @@
 /*
- * tune_patch.c - the script's part of what `stoker tune` recommends: python -m stoker.patch writes a
+ * patch.c - the script's part of what `stoker tune` recommends: python -m stoker.patch writes a
  * diff beside the script, which is never changed. What it does not understand is said.
  */
 #include <errno.h>

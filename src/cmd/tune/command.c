@@ -1,5 +1,5 @@
 /*
- * tune_command.c - profiles the user's command for `stoker tune`: to its end, for a time, or until
+ * command.c - profiles the user's command for `stoker tune`: to its end, for a time, or until
  * it has done some steps. What makes a profile useless is told, with what to do: a command that
  * fails, needs a terminal, takes hours, changes its input, or does something else each time.
  */

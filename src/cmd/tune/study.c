@@ -1,4 +1,4 @@
-/* tune_study.c - the number of nodes that a study of `stoker scale` recommends, for --ask. */
+/* study.c - the number of nodes that a study of `stoker scale` recommends, for --ask. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * tune_input.c - from what the user names to a workload: a workload is taken as it is, a dataset is
+ * input.c - from what the user names to a workload: a workload is taken as it is, a dataset is
  * read as programs usually do, a profile is replayed, and a command is profiled first.
  */
 #include "cmd/tune.h"

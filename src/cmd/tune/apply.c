@@ -1,5 +1,5 @@
-/* tune_apply.c - the dataset part of what `stoker tune` recommends: packs or stages all of the data,
- * by the same commands that it prints; then a patch for the script that reads it (tune_patch.c). */
+/* apply.c - the dataset part of what `stoker tune` recommends: packs or stages all of the data,
+ * by the same commands that it prints; then a patch for the script that reads it (patch.c). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
