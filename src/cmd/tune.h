@@ -19,6 +19,7 @@ struct stk_tune_input {
     struct stk_script script;  /* of the command, or of the profile */
     char note[STK_TUNE_INPUT_NOTES][320];
     size_t nnotes;
+    bool ended; /* the command was ended early, as asked */
 };
 #define STK_TUNE_INPUT_INIT                                                                        \
     ((struct stk_tune_input){.profile = {.fd = -1, .mode = STK_PRIVATE},                           \

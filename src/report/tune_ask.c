@@ -105,6 +105,10 @@ static void ask_cpus(const struct stk_tune *t, struct stk_buf *out)
 {
     const struct stk_tune_candidate *c = chosen(t);
     uint64_t threads = threads_of(t), most = uses_loader(c) ? UINT64_MAX : threads;
+    if (!most) {
+        line(out, "cpus-per-task", 1, "", "the loop reads and trains in turn");
+        return;
+    }
     double busy = c->cores / (double)(t->ranks ? t->ranks : 1);
     char why[200], who[64] = "the loader's threads";
     if (most != UINT64_MAX)

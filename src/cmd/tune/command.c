@@ -241,6 +241,7 @@ int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
     double took_s = NAN;
     int rc = stk_folder_temp(&in->profile, ".", "stoker-tune-profile", &run->err);
     rc = rc ? rc : profile(run, in->command, in->profile.path, ends, &took_s);
+    in->ended = isnan(took_s);
     if (rc || !(took_s < TWICE * ends->budget_s))
         return rc;
     rc = stk_folder_temp(&in->again, ".", "stoker-tune-profile", &run->err);

@@ -66,7 +66,8 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
     for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
-        stk_complain("assumed", said.line[i]);
+        if (!in->ended || strncmp(said.line[i], "the run failed", 14) != 0)
+            stk_complain("assumed", said.line[i]);
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
     return rc ? rc : take_actions(in, plan, &run->err);
