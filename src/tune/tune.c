@@ -159,6 +159,8 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     }
     if (!rc && earlier)
         stk_tune_spec_whole(earlier, &t->s.whole);
+    if (!rc && t->s.whole.source) /* the result outlives the description */
+        t->s.whole.source = stk_tune_text(t, "%s", t->s.whole.source);
     if (!rc)
         stk_tune_check_sound(t);
     rc = rc ? rc : stk_tune_sample(t, err);
