@@ -32,8 +32,8 @@ struct stk_tune_ends {
     double budget_s; /* of tune: a command that takes longer takes long */
 };
 
-/* Fills in what the plan says about its subject. Caller releases with stk_tune_input_release(), also
- * after an error. */
+/* Fills in what the plan says about its subject. Caller releases with stk_tune_input_release(),
+ * also after an error. */
 int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                    const char *trust, const struct stk_tune_ends *ends);
 void stk_tune_input_release(struct stk_tune_input *in);

@@ -100,8 +100,9 @@ struct missing {
 static bool is_temporary(const struct stk_usage *u)
 {
     struct stat st;
-    return !u->file->group && (count(u, STK_C_WRITES) || count(u, STK_C_WRITE_OPENS)) &&
-           stat(u->name, &st) < 0;
+    bool wrote = count(u, STK_C_WRITES) || count(u, STK_C_WRITE_OPENS);
+    bool removed = count(u, STK_C_REMOVES) || count(u, STK_C_RENAMES);
+    return !u->file->group && wrote && removed && stat(u->name, &st) < 0;
 }
 
 static void look(const struct stk_usage *u, struct missing *x)

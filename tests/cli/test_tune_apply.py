@@ -121,8 +121,8 @@ def test_a_module_with_tf_data(tmp_path, other_storage):
     assert result["script"] == "pkg" and result["patch"] == str(package / "__main__.py.stoker.diff")
     shutil.copytree(package, tmp_path / "new/pkg")
     run("sh", "-c", result["patch_command"].replace(f"-d {tmp_path}", f"-d {tmp_path}/new"), cwd="/")
-    checked = run_stoker("tune", "--check", f"cd new; PYTHONPATH=..:$PYTHONPATH {sys.executable} -m pkg {tmp_path}/data",
-                         "--runs", 2, "--json", "-", "--", *command, env=environment(), cwd=tmp_path).json()
+    after = f"cd new; PYTHONPATH=..:$PYTHONPATH {sys.executable} -m pkg {tmp_path}/data"
+    checked = run_stoker("tune", "--check", after, "--runs", 2, "--json", "-", "--", *command, env=environment(), cwd=tmp_path).json()
     assert checked["result"]["check"]["pairs"] == 2 and not checked["result"]["check"]["failed_after"]
     run("sh", "-c", result["patch_command"], cwd="/")
     for path in (tmp_path / "data").iterdir():

@@ -65,7 +65,8 @@ static void look_at_steps(struct watch *w)
 static bool is_stopped(const struct stk_child *c)
 {
     siginfo_t info = {0};
-    return waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+    const int how = WSTOPPED | WNOHANG | WNOWAIT;
+    return waitid(P_PID, (id_t)c->pid, &info, how) == 0 && info.si_pid != 0;
 }
 
 static void warn_of_hours(struct watch *w)
@@ -228,9 +229,10 @@ void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged
     uint64_t had = a->n.c[STK_C_READ_BYTES], has = b->n.c[STK_C_READ_BYTES];
     char before[32], after[32];
     if (differs(a->files_read, b->files_read) || differs(had, has))
-        note(in, "The command does something else each time: its first run read %llu files, %s, the "
-                 "second %llu files, %s, and that one is tuned. Fix what differs (a seed, a cache), "
-                 "or tune a profile of a typical run",
+        note(in,
+             "The command does something else each time: its first run read %llu files, %s, the "
+             "second %llu files, %s, and that one is tuned. Fix what differs (a seed, a cache), "
+             "or tune a profile of a typical run",
              (unsigned long long)a->files_read, stk_format_size(had, before, sizeof before),
              (unsigned long long)b->files_read, stk_format_size(has, after, sizeof after));
 }
