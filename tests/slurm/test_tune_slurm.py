@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from conftest import until
+
 pytestmark = pytest.mark.xdist_group("slurm")
 
 SMALL = """name: small
@@ -34,8 +36,8 @@ def test_candidates_as_jobs(slurm, shared, tuned):
     best = next(c for c in result["candidates"] if c["id"] == result["best"])
     assert best["id"].startswith("request") and best["times"] > 3 and best["confirmed"] and result["via"] == "slurm"
     assert os.listdir(shared / "data") and sorted(os.listdir(shared)) == ["data", "job.yaml"]
-    names = slurm.run("sacct", "-n", "-X", "-P", "-o", "JobName").out.split()
-    assert names.count("tuning") >= 2 * best["runs"]  # as many of the job as it is
+    # As many of the job as it is; the accounting learns of them later.
+    until(lambda: slurm.run("sacct", "-n", "-X", "-P", "-o", "JobName").out.split().count("tuning") >= 2 * best["runs"])
     # The lines are a batch file: its comments are none of the options.
     lines = [line for line in result["ask"].splitlines() if "gpus" not in line]  # the nodes have none
     (shared / "ask.sh").write_text("\n".join(["#!/bin/sh", *lines, "echo $SLURM_NTASKS,$SLURM_CPUS_PER_TASK"]) + "\n")
