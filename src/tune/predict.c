@@ -264,21 +264,16 @@ static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double ba
         c->predicted_s = model_saves(t, c);
     else
         c->predicted_s = rest + reads * model(t, c) / base;
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->unmodelled)
+            c->predicted_s = NAN;
 }
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
 static double share_of(const struct stk_tune_subject *s, enum stk_tune_helps helps)
 {
-    return helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
-}
-
-/* The loader divides the samples as well. */
-static bool touches_shares(const struct stk_tune_subject *s, const struct stk_tune_candidate *c)
-{
-    const struct stk_tune_change *x = &c->change[0];
-    return x->kind->slots & STK_SLOT_SHARD ||
-           (x->loader && s->w.access.offsets == STK_OFFSETS_SAME && s->ranks > 1);
+    return helps == STK_HELPS_COST ? NAN : helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
 }
 
 /* A change cannot save more than the time that the job waits for what it changes. Dividing samples
@@ -287,7 +282,7 @@ static void bound(const struct stk_tune_subject *s, struct stk_tune_candidate *c
 {
     const struct stk_tune_kind *k = c->change[0].kind;
     double share = share_of(s, k->helps);
-    if (touches_shares(s, c) || isnan(share) || 1 / (1 - fmin(share, 0.999)) >= 1 + least)
+    if (stk_tune_divides(s, &c->change[0]) || isnan(share) || 1 / (1 - fmin(share, 0.999)) >= 1 + least)
         return;
     c->verdict = STK_TUNE_DROPPED;
     snprintf(c->why, sizeof c->why, "the job waits for %s only %.1f %% of its time",
