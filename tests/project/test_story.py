@@ -25,9 +25,12 @@ def load_demo():
 
 
 def told():
-    """(command, its output) of the tutorial."""
-    text = (ROOT / "docs/tutorial.md").read_text()
-    return [pair for _, commands in load_demo().story(text) for pair in commands]
+    """The tutorial: [(sentence, [(command, its output)])]."""
+    return list(load_demo().story((ROOT / "docs/tutorial.md").read_text()))
+
+
+def commands_told():
+    return [pair for _, commands in told() for pair in commands]
 
 
 # Rows that depend on what was measured: severities of findings, costs of what tune found.
@@ -40,7 +43,7 @@ def rows(output):
 
 
 def run_demo(tmp_path):
-    """(output, [(command, its output)], the summary) of a short run."""
+    """([(command, its output)], the summary) of a short run."""
     for module in ("numpy", "PIL"):
         pytest.importorskip(module)
     env = environment(STOKER=STOKER, TMPDIR=tmp_path)
@@ -49,18 +52,21 @@ def run_demo(tmp_path):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     story, summary = done.stdout.split("\nWhat changed\n")
-    return re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ |\d\. ).*\n|\d\. (?:high|medium|low|note): .*\n)*)", story + "\n", re.M), summary
+    for number, (sentence, _) in enumerate(told(), 1):
+        assert f"\n{number}. {sentence}\n" in story
+        story = story.replace(f"\n{number}. {sentence}\n", "")
+    return re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", story + "\n", re.M), summary
 
 
 def test_the_tutorial_runs_and_prints_what_it_shows(tmp_path):
     """The first thing that a newcomer tries would fail, or show something else than the page."""
     if slowfs_trouble():
         pytest.skip(slowfs_trouble())
-    shown, (ran, summary) = told(), run_demo(tmp_path)
+    shown, (ran, summary) = commands_told(), run_demo(tmp_path)
     assert [c.split()[:2] for c, _ in ran] == [c.split()[:2] for c, _ in shown]
     for (command, page), (_, now) in zip(shown, ran):
         if command.startswith("diff"):
-            assert now.strip() == page.strip()
+            assert now.split() == page.split()
         assert rows(page) <= rows(now), f"{command}\n{now}"
     said = {" ".join(command.split()[:2]): output for command, output in ran}
     losses = [re.findall(r"loss ([\d.]+)", output) for _, output in ran if "epoch 0" in output]
@@ -83,7 +89,7 @@ def test_the_demo_leaves_out_what_it_cannot_run(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "page_said", lambda: "stoker: report: this stoker was built without the page: no Node.js")
     monkeypatch.setattr(demo, "find_python", lambda: "/usr/bin/python3")
     stage = demo.Stage(tmp_path, quick=False)
-    assert {c.split()[-1]: stage.left_out(c) for c, _ in told() if stage.left_out(c)} == {
+    assert {c.split()[-1]: stage.left_out(c) for c, _ in commands_told() if stage.left_out(c)} == {
         "1ms": "no FUSE", "report.html": "this stoker was built without the page: no Node.js"}
 
 
@@ -91,4 +97,4 @@ def test_the_readme_tells_the_same_story():
     """Its commands would not be the ones that are tested."""
     story = (ROOT / "README.md").read_text().split("\n## A story\n")[1].split("\n## ")[0]
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", story, re.M)
-    assert len(commands) > 4 and set(commands) <= {command for command, _ in told()}
+    assert len(commands) > 4 and set(commands) <= {command for command, _ in commands_told()}
