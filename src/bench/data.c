@@ -536,7 +536,7 @@ static const char *listed(const struct stk_bench_data *d, uint64_t item)
 {
     uint64_t file;
     size_t g = stk_bench_group_of(d->w, item, &file);
-    return d->list[g].file[file].name;
+    return d->list[g].file[file];
 }
 
 static void drop_file(int dirfd, const char *name)
