@@ -295,8 +295,11 @@ static void wake_lane(struct stk_lanes *l, uint64_t batch)
 
 static void demand(struct stk_lanes *l, uint64_t batch, double now_s)
 {
+    struct slot *s = slot_of(l, batch);
     pthread_mutex_lock(&l->lock);
-    *slot_of(l, batch) = (struct slot){.batch = batch, .free_s = now_s};
+    s->free_s = now_s;
+    s->full = false;
+    s->batch = batch; /* field by field: a lane may look at both without the lock */
     pthread_mutex_unlock(&l->lock);
     pthread_cond_signal(&l->lane[lane_of(l, batch)].go);
 }
