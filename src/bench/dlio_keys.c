@@ -120,12 +120,14 @@ const struct stk_dlio_row stk_dlio_rows[] = {
     SET("train.epoch", "training.epochs"),
     TIME("train.computation_time"),
     KEEP("train.total_training_steps"),
+    SKIP("train.total_eval_steps"), /* DLIO does not read it */
     SET("train.seed", "dataset.seed"),
     SET("train.seed_change_epoch", "access.reshuffle"),
 
     TIME("evaluation.eval_time"),
     SET("evaluation.eval_after_epoch", "training.eval_first"),
     KEEP("evaluation.epochs_between_evals"),
+    SKIP("evaluation.steps_between_evals"), /* DLIO does not read it */
 
     SKIP("checkpoint.checkpoint_folder"),
     KEEP("checkpoint.checkpoint_after_epoch"),

@@ -58,6 +58,7 @@ static int settle_dims(struct stk_workload *w, struct stk_err *err)
 
 #define RECORD_DEFAULT "64K"
 #define RECORD_MAX     (4.0 * 1024 * 1024 * 1024)
+#define FILE_MAX       4e18 /* offsets in it are no more than 2^63 - 1 */
 
 /* One size for all samples of a file. */
 static bool has_rows(int format)
@@ -79,6 +80,8 @@ static int settle_record(struct stk_workload *w, struct stk_err *err)
     if (!(mean >= 1) || mean > RECORD_MAX)
         return wrong(w, err, w->dataset.dims ? "dataset.dims" : "dataset.record",
                      "a sample has from 1 byte to 4 GiB");
+    if (mean * (double)w->dataset.samples_per_file > FILE_MAX)
+        return wrong(w, err, "dataset.samples_per_file", "a file has at most 4 EB");
     bool fixed = w->dataset.record.kind == STK_DIST_CONSTANT;
     if (!fixed && w->dataset.format == STK_BENCH_HDF5)
         return wrong(w, err, "dataset.record", "samples of an HDF5 file have one size");
