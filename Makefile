@@ -28,7 +28,7 @@ MESON_FLAGS ?=
 FUZZ_SECONDS ?= 60
 ARGS ?=
 
-BENCH = gen jpeg load open pread profile
+BENCH = gen jpeg load open pread profile reads
 
 DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 
