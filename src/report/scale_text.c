@@ -3,7 +3,6 @@
  * predictions or why there are none, comparisons, and cautions.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/style.h"
@@ -13,16 +12,7 @@
 
 #define UNDECIDED 0.5 /* a serial part with a wider interval counts as unknown */
 
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
-{
-    char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    stk_report_wrapped(text, 2, columns, out);
-}
+#define sentence(out, columns, ...) stk_report_sentence(out, 2, columns, __VA_ARGS__)
 
 /* " (95 %: 7.8 to 8.3 %)", nothing without an interval. */
 static const char *interval_text(struct stk_interval i, double factor, const char *unit, char *buf,
