@@ -1,4 +1,4 @@
-/* job_table.c - several Slurm jobs as a table, and what could not be asked. */
+/* table.c - several Slurm jobs as a table, and what could not be asked. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * job.c - Slurm jobs as text: what was requested, allocated and used, with bars, and the lines for
+ * text.c - Slurm jobs as text: what was requested, allocated and used, with bars, and the lines for
  * the next batch file.
  */
 #include "report/job.h"
