@@ -77,6 +77,9 @@ def results(tmp_path_factory):
     bench = ["bench", tmp / "w.yaml", "--data", tmp / "bench", "--generate", "--virtual-storage", "1M,1ms", "--json"]
     run_stoker(*bench, tmp / "bench.json", "--ranks", "3")
     run_stoker(*bench, tmp / "bench2.json", "--ranks", "2")
+    run_stoker("bench", tmp / "w.yaml", "--data", tmp / "bench", "--set", "access.transfer=4K", "--generate-only")
+    run_stoker("tune", tmp / "w.yaml", "--data", tmp / "bench", "--near", tmp / "bench", "--virtual-storage", "1M,1ms",
+               "--only", "threads,prefetch", "--json", tmp / "tune.json")
     run_stoker("stage", images, tmp / "tier", "--json", tmp / "stage.json")
     run_stoker("inspect", images, "--json", tmp / "inspect.json")
     run_stoker("doctor", "--quick", "--json", tmp / "doctor.json")
@@ -89,7 +92,7 @@ def page(results):
     """All of them in one page."""
     tmp = results["dir"]
     run_stoker("report", results["profile"], results["again"], tmp / "gpu-a.json", tmp / "gpu-b.json", tmp / "load.json",
-               tmp / "job.json", tmp / "pack.json", tmp / "verify.json", *(tmp / f"{k}.json" for k in ("bench", "bench2", "stage", "inspect", "doctor")),
+               tmp / "job.json", tmp / "pack.json", tmp / "verify.json", *(tmp / f"{k}.json" for k in ("bench", "bench2", "tune", "stage", "inspect", "doctor")),
                "-o", tmp / "page.html")
     return tmp / "page.html"
 
@@ -102,7 +105,7 @@ def opened(browser, page):
     return browser
 
 
-KINDS = {"profile", "comparison", "study", "load", "job", "pack", "verify", "bench", "stage", "inspect", "doctor"}
+KINDS = {"profile", "comparison", "study", "load", "job", "pack", "verify", "bench", "tune", "stage", "inspect", "doctor"}
 
 
 # Figures on which nothing was drawn.
@@ -177,7 +180,8 @@ def test_numbers_are_those_of_json(opened, results):
         f = expected[name]
         assert (read, reads) == (f["counters"]["read_bytes"], f["counters"]["reads"]) and near(io_s, f["io_s"])
     said = re.sub(r"(\d) us\b", r"\1 µs", report["verdict"])
-    assert browser.js("return document.querySelector('#r1 .verdict p:last-child').textContent") == said
+    shown = browser.js("return document.querySelector('#r1 .verdict p:last-child').textContent").replace("\u00a0", " ")
+    assert shown[1:] == f"{said[1:]}." and shown[0] == said[0].upper()
 
 
 def test_studies_and_loads_too(opened, results):
@@ -222,6 +226,64 @@ def test_benchmarks_too(opened, results):
     compared = browser.js("return [...document.querySelectorAll('.result')].filter(r => r.textContent.includes('Benchmarks compared')).map(r => r.id)")
     numbers = {r[""]: r for r in cells(browser, f"{compared[0]}-numbers")}
     assert near(numbers["samples/s"]["bench.json"], bench["samples_per_second"])
+
+
+def kind_at(browser, kind):
+    """The number of the first result of that kind."""
+    return browser.js("return [...document.querySelectorAll('.result')].findIndex(r => r.dataset.kind === arguments[0]) + 1", kind)
+
+
+def block_of(browser, result, name):
+    return browser.js("return JSON.parse(document.getElementById('data').textContent).results[arguments[0] - 1].blocks.find(b => b.id === arguments[1])",
+                      result, name)
+
+
+def test_tuning_too(opened, results):
+    """Every change with its interval and its prediction, what the best one gains, and the lines that make it."""
+    browser = opened
+    at = kind_at(browser, "tune")
+    tune = json.loads((results["dir"] / "tune.json").read_text())["result"]
+    changes = [c for c in tune["candidates"] if c["verdict"] != "baseline" and c["times"] is not None]
+    best = next(c for c in changes if c["id"] == tune["best"])
+    assert float(browser.js(f"return document.querySelector('#r{at} .big strong').dataset.value")) == best["times"]
+    said = browser.js(f"return document.querySelector('#r{at} .finding.at-best').textContent")
+    assert best["label"][1:] in said and best["lines"].split("\n")[0] in said
+    rows = {r["Change"]: r for r in cells(browser, f"r{at}-changes")}
+    assert [rows[c["label"]]["Times as fast"] for c in changes] == [c["times"] for c in changes]
+    measured, expected = block_of(browser, at, "speed")["panels"][0]["series"]
+    for k, c in enumerate(changes):
+        assert near(measured["v"][k], c["times"]) and near(measured["lo"][k], c["times_ci"][0])
+        assert near(expected["v"][k], tune["candidates"][0]["predicted_epoch_s"] / c["predicted_epoch_s"])
+    computing, waiting = block_of(browser, at, "epochs")["panels"][0]["series"]
+    for k, c in enumerate([tune["candidates"][0], *changes]):
+        assert near(computing["v"][k] + waiting["v"][k], c["epoch_s"]) and near(computing["v"][k], c["epoch_s"] * c["utilisation"])
+
+
+# What ECharts wrote: [[text, left, top, right, bottom]].
+WRITTEN = """const c = document.querySelector(`#${arguments[0]} .chart`).chart;
+    return c.getZr().storage.getDisplayList(true).filter(d => d.style.text && !d.ignore).map(d => {
+        const r = d.getBoundingRect().clone(); if (d.transform) r.applyTransform(d.transform);
+        return [d.style.text, r.x, r.y, r.x + r.width, r.y + r.height]; });"""
+
+
+def test_each_study_has_its_marks(opened, results):
+    """Two kinds of GPU in one plot: whoever reads it sees how many of each to ask for."""
+    browser = opened
+    at = kind_at(browser, "study")
+    marks = {(m["name"], m["at"], m["color"]) for m in block_of(browser, at, "speedup")["marks"]}
+    for k, letter in enumerate("ab"):
+        series = json.loads((results["dir"] / f"scale-{letter}.json").read_text())["result"]["series"][0]
+        wishes = {w: c["n"] for w, c in series["recommended"].items() if c["n"]}
+        assert len(wishes) == 3
+        for wish, n in wishes.items():
+            assert any(f"gpu-{letter}: " in name and wish in name and place == n and color == k for name, place, color in marks)
+        plateau = series["plateau"]["n"] if series["plateau"] else None
+        assert [place for name, place, _ in marks if f"gpu-{letter}" in name and "plateau" in name] == ([plateau] if plateau else [])
+    names = [w for w in browser.js(WRITTEN, f"r{at}-speedup") if ": " in w[0]]
+    assert {n[0] for n in names} == {name for name, _, _ in marks}
+    for i, (a, left, top, right, bottom) in enumerate(names):
+        for b, left2, top2, right2, bottom2 in names[:i]:
+            assert right <= left2 or right2 <= left or bottom <= top2 + 1 or bottom2 <= top + 1, (a, b)
 
 
 def state(browser, figure):
