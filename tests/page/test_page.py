@@ -14,8 +14,8 @@ import xml.etree.ElementTree
 
 import pytest
 
-from conftest import ROOT, make_images, run_stoker, until
-from pagelib import AXE, browser  # noqa: F401
+from conftest import ROOT, STOKER, make_images, run_stoker, until
+from pagelib import AXE, Server, browser  # noqa: F401
 from profilelib import LIBRARY, PYTHON, bare_env
 from slurmlib import FakeSlurm
 
@@ -42,7 +42,7 @@ else:
 def profile(folder, program, *args):
     if not LIBRARY:
         pytest.skip("libstoker-preload.so is not built")
-    subprocess.run([os.environ.get("STOKER", ROOT / "build/stoker"), "profile", "-q", "--sample", "10ms", "-o", folder, "--",
+    subprocess.run([STOKER, "profile", "-q", "--sample", "10ms", "-o", folder, "--",
                     PYTHON, program, *map(str, args)], env=bare_env(), check=True, timeout=300)
     return folder
 
@@ -414,6 +414,46 @@ def test_accessible(browser, results, dark, tmp_path):
     # A few rows stand for all: each costs time.
     browser.js("document.querySelector('details').open = true; document.getElementById('r1-files')?.table.setFilter('c0', 'like', 'part00')")
     assert browser.axe() == {}
+
+
+GROWS = "import sys\nfor name in sys.argv[1:]:\n    open(name).read(); print('on', flush=True); sys.stdin.readline()"
+
+
+def test_a_served_page_grows_by_itself(browser, results, tmp_path):
+    """Whoever watches a run and a study in the browser sees what is new, without a hand at the keyboard."""
+    study = tmp_path / "study"
+    study.mkdir(mode=0o700)
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(name)
+
+    def measured(*ns):
+        (tmp_path / "t.csv").write_text("n,time\n" + "".join(f"{n},{10 / n}\n" for n in ns))
+        run_stoker("scale", "--from", tmp_path / "t.csv", "--save", study / "study.json")
+
+    def shown():
+        return browser.js("""const d = JSON.parse(document.getElementById('data')?.textContent ?? '{"results": []}');
+            const rows = id => d.results.flatMap(r => r.blocks).filter(b => b.id === id).flatMap(b => b.rows);
+            return {files: rows('files').map(r => r[0].split('/').pop()), ns: rows('points').map(r => r[1]), drawn: document.querySelectorAll('.verdict').length}""")
+
+    measured(1, 2)
+    run = subprocess.Popen([STOKER, "profile", "-q", "-o", tmp_path / "p", "--", PYTHON, "-c", GROWS, tmp_path / "first", tmp_path / "second"],
+                           env=bare_env(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdout.readline() == "on\n"
+    server = Server(tmp_path / "p", study)
+    try:
+        browser.open(server.url)
+        until(lambda: (s := shown())["drawn"] == 2 and s["ns"] == [1, 2] and "first" in s["files"] and "second" not in s["files"])
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "on\n"
+        measured(1, 2, 4)
+        until(lambda: (s := shown())["ns"] == [1, 2, 4] and "second" in s["files"])
+        run.communicate("\n", timeout=300)
+        os.utime(study / "study.json", (1, 1))
+        assert server.ask()[2]["Refresh"] is None
+    finally:
+        run.kill()
+        assert server.end() == 0
 
 
 def test_policy_stops_a_script_that_got_in(browser, page, tmp_path):
