@@ -86,9 +86,15 @@ class Browser:
         self.driver.get(path if isinstance(path, str) else path.as_uri())
 
     def draw_all(self):
-        """Looks at each block that is drawn late, until it is drawn: a browser that is busy may leave out frames."""
-        until(lambda: self.js("""const late = [...document.querySelectorAll('.block')].find(b => b.ready && !('drawn' in b.dataset));
-                                 late?.scrollIntoView(); return !late;"""))
+        """Looks at each block that is drawn late, until it is drawn: a browser that is busy may leave out frames. All of it
+        there, since a question per block would take longer than the drawing."""
+        self.driver.execute_async_script("""const done = arguments[0];
+            (function look() {
+                const late = [...document.querySelectorAll('.block')].find(b => b.ready && !('drawn' in b.dataset));
+                if (!late) return done();
+                late.scrollIntoView();
+                requestAnimationFrame(look);
+            })();""")
 
     def complaints(self):
         """What the page wrote to the console, violations of its policy among it."""

@@ -377,16 +377,17 @@ export function tableOf(plot) {
         };
     const all = plot.panels.flatMap((p) => p.series.map((s) => ({ p, s })));
     const unit = plot.x.scale === "category" ? plot.x.unit || "text" : plot.x.unit ?? "";
+    const xName = plot.x.name || "name";
     const title = ({ p, s }) => (s.name === p.name ? s.name : `${s.name}: ${p.name}`);
     if (all.every(({ s }) => !s.x)) {
         const cells = all.flatMap((a) => [[a, "v", ""], ...(a.s.lo ? [[a, "lo", " (low)"], [a, "hi", " (high)"]] : [])]);
         return {
-            columns: [{ name: plot.x.name, title: plot.x.name, unit }, ...cells.map(([a, , more]) => ({ name: title(a) + more, title: title(a) + more, unit: a.p.unit }))],
+            columns: [{ name: xName, title: xName, unit }, ...cells.map(([a, , more]) => ({ name: title(a) + more, title: title(a) + more, unit: a.p.unit }))],
             rows: plot.x.v.map((x, i) => [unit === "text" ? String(x) : x, ...cells.map(([a, key]) => a.s[key][i] ?? null)]),
         };
     }
     return {
-        columns: [{ name: "series", title: "series", unit: "text" }, { name: plot.x.name, title: plot.x.name, unit }, { name: "value", title: "value", unit: all[0].p.unit }, { name: "low", title: "low", unit: all[0].p.unit }, { name: "high", title: "high", unit: all[0].p.unit }],
+        columns: [{ name: "series", title: "series", unit: "text" }, { name: xName, title: xName, unit }, { name: "value", title: "value", unit: all[0].p.unit }, { name: "low", title: "low", unit: all[0].p.unit }, { name: "high", title: "high", unit: all[0].p.unit }],
         rows: all.flatMap((a) => (a.s.x ?? plot.x.v).map((x, i) => [title(a), x, a.s.v[i] ?? null, a.s.lo?.[i] ?? null, a.s.hi?.[i] ?? null])),
     };
 }
