@@ -119,9 +119,11 @@ static void say_predictions(const struct stk_scaling *all, const struct stk_scal
             sentence(out, columns, "N=%.0f: not predicted; %s.", p->n, p->why);
         else if (all->study->metric) {
             bool rate = all->study->higher_better;
-            sentence(out, columns, "N=%.0f would give %.4g (95 %%: %.4g to %.4g), %s.", p->n,
-                     rate ? 1 / p->time_s : p->time_s, rate ? 1 / p->time_ci.hi : p->time_ci.lo,
-                     rate ? 1 / p->time_ci.lo : p->time_ci.hi, p->why);
+            stk_format_number(rate ? 1 / p->time_s : p->time_s, a, sizeof a);
+            stk_format_number(rate ? 1 / p->time_ci.hi : p->time_ci.lo, b, sizeof b);
+            stk_format_number(rate ? 1 / p->time_ci.lo : p->time_ci.hi, c, sizeof c);
+            sentence(out, columns, "N=%.0f would give %s (95 %%: %s to %s), %s.", p->n, a, b, c,
+                     p->why);
         } else
             sentence(out, columns, "N=%.0f would take %s (95 %%: %s to %s), %s.", p->n,
                      stk_format_duration(p->time_s, a, sizeof a),

@@ -45,7 +45,7 @@ function scaleY(panel) {
         return { by, ...logScale(panel, by, unit) };
     const scale = { by, name: axisName(panel.name, panel.unit, unit) };
     // Shares of more than a half are seen against the whole; an axis of zeros needs an end.
-    if (panel.unit === "share" && top > 0.5 && top <= 1)
+    if (panel.unit === "share" && top > 0.5 && top <= 1.001)
         Object.assign(scale, { max: 100, interval: 25 });
     else if (top === 0)
         scale.max = 1;
@@ -125,11 +125,20 @@ function drawn(s, data, color, number) {
 
 const LETTER = 6, ROW = 14; // about the size of a letter, and of a line of names, in pixels
 
-// Where a mark is on the screen, about: the axis ends at powers of two.
+// The numbers on a logarithmic x axis: those that were measured, if they are few. The axis ends a
+// little beyond them.
+const TICKS = 14, BEYOND = 1.06;
+function measuredX(plot) {
+    const xs = plot.x.scale !== "log" ? [] : [...new Set(plot.panels.flatMap((p) => p.series.flatMap((s) => (s.as === "both" ? s.x : []))))];
+    return xs.length && xs.length <= TICKS && xs.every((x) => x > 0) ? xs.sort((a, b) => a - b) : null;
+}
+
+// Where a mark is on the screen, about: without such numbers, the axis ends at powers of two.
 function placesOf(plot, width) {
     const all = plot.panels.flatMap((p) => p.series.flatMap((s) => (plot.flip ? s.v : s.x ?? plot.x.v ?? []))).filter((v) => v > 0);
     const log = !plot.flip && plot.x.scale === "log", of = (v) => (log ? Math.log2(v) : v);
-    const from = log ? Math.floor(of(Math.min(...all))) : 0, to = log ? Math.ceil(of(Math.max(...all))) : Math.max(...all);
+    const ticks = measuredX(plot), low = Math.min(...all), high = Math.max(...all);
+    const from = ticks ? of(low / BEYOND) : log ? Math.floor(of(low)) : 0, to = ticks ? of(high * BEYOND) : log ? Math.ceil(of(high)) : high;
     const left = leftOf(plot, width);
     return plot.marks.map((m) => left + (width - left - RIGHT) * (of(m.at) - from) / (to - from || 1));
 }
@@ -242,22 +251,25 @@ function twoLines(text, letters) {
 // ---- panels ----
 
 function panelAxes(plot, i, sx, sy, look, last, width) {
-    const base = axisLook(look), panel = plot.panels[i];
+    const base = axisLook(look), panel = plot.panels[i], ticks = measuredX(plot);
     const x = {
         ...base, gridIndex: i, type: sx.category ? "category" : plot.x.scale === "log" ? "log" : "value",
-        logBase: 2, min: plot.x.min === undefined ? undefined : plot.x.min / sx.by, max: plot.x.max === undefined ? undefined : plot.x.max / sx.by,
+        logBase: 2, min: ticks ? ticks[0] / BEYOND : plot.x.min === undefined ? undefined : plot.x.min / sx.by,
+        max: ticks ? ticks[ticks.length - 1] * BEYOND : plot.x.max === undefined ? undefined : plot.x.max / sx.by,
         minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : plot.panels.some((p) => p.series.some((s) => s.as === "points")) ? ["2%", "2%"] : undefined,
         data: sx.category ? sx.labels : undefined,
         name: last ? sx.name : "", nameLocation: "middle", nameGap: 30,
-        axisLabel: { ...base.axisLabel, show: last, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined ? undefined : false },
-        axisTick: { ...base.axisTick, show: last, alignWithLabel: true },
+        axisLabel: { ...base.axisLabel, show: last, customValues: ticks ?? undefined, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined ? undefined : false },
+        axisTick: { ...base.axisTick, show: last, alignWithLabel: true, customValues: ticks ?? undefined },
         splitLine: { ...base.splitLine, show: false },
         axisPointer: { label: { show: false } },
     };
     const y = {
         ...base, gridIndex: i, type: panel.scale === "log" ? "log" : "value", logBase: panel.base ?? 10,
         min: panel.min === undefined ? sy.min : panel.min / sy.by, max: panel.max === undefined ? sy.max : panel.max / sy.by, interval: sy.interval,
-        name: sy.name, nameLocation: "middle", nameGap: 52, nameTextStyle: { ...base.nameTextStyle, width: tall(plot, i) - 4, overflow: "break", lineHeight: 13 }, splitNumber: plot.panels.length > 1 && i ? 2 : 4,
+        // A long name stands in two lines: names of neighbouring panels must not run together.
+        name: sy.name.length * LETTER > tall(plot, i) ? sy.name.replace(" (", "\n(") : sy.name, nameLocation: "middle", nameGap: 52,
+        nameTextStyle: { ...base.nameTextStyle, width: tall(plot, i) + 10, overflow: "break", lineHeight: 13 }, splitNumber: plot.panels.length > 1 && i ? 2 : 4,
         axisLine: { show: false }, axisTick: { show: false },
         axisLabel: { ...base.axisLabel, formatter: sy.label, showMinLabel: sy.ragged?.min ? false : undefined, showMaxLabel: sy.ragged?.max ? false : undefined },
     };
@@ -301,8 +313,9 @@ export function legendOf(plot) {
     const map = colours(plot);
     // Panels with one series each are named by their axes.
     const named = plot.panels.every((p) => p.series.length === 1 && p.series[0].name === p.name);
+    const known = (name) => plot.panels.some((p) => p.series.some((s) => s.name === name && s.v.some((v) => v !== null)));
     const all = plot.panels.flatMap((p) => p.series), shape = (s) => (s.dash ? "dash" : s.as === "line" || s.as === "step" ? "line" : s.as === "both" || s.as === "points" ? "dot" : "");
-    return map.size > 1 && !named ? [...map].map(([name, number]) => [name, number, shape(all.find((s) => s.name === name))]) : [];
+    return map.size > 1 && !named ? [...map].filter(([name]) => known(name)).map(([name, number]) => [name, number, shape(all.find((s) => s.name === name))]) : [];
 }
 
 export function optionOf(plot, look, exporting, width) {
@@ -313,7 +326,7 @@ export function optionOf(plot, look, exporting, width) {
     const option = {
         animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
         grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured, width),
-        legend: { show: legend, top: 4, icon: "roundRect", itemWidth: 14, itemHeight: 8, itemGap: 26, data: [...coloured.keys()], textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12 } },
+        legend: { show: legend, top: 4, icon: "roundRect", itemWidth: 14, itemHeight: 8, itemGap: 26, data: legendOf(plot).map(([name]) => name), textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12 } },
         tooltip: tooltip(look, (p) => tipLines(plot, p, sx), "axis"),
         axisPointer: { link: [{ xAxisIndex: "all" }] },
         toolbox: { show: true, itemSize: 0, right: -100, feature: { dataZoom: { yAxisIndex: false, brushStyle: { color: look.span, borderColor: look.faint } } } },

@@ -51,7 +51,7 @@ function shown(value, column, unit = column.unit) {
 export function plainTable(columns, rows, caption) {
     const shows = filled(columns, rows), kinds = columns.map((c, i) => kindOf(c, i, rows));
     return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
-        el("table", {}, el("caption", { class: "unseen" }, caption),
+        el("table", shows.length > 10 ? { class: "many" } : {}, el("caption", { class: "unseen" }, caption),
             el("thead", {}, el("tr", {}, shows.map((i) => el("th", { scope: "col", class: kinds[i] }, columns[i].title)))),
             el("tbody", {}, rows.map((r) => el("tr", {}, shows.map((i) =>
                 el("td", { class: kinds[i] }, shown(r[i], columns[i], unitOf(columns[i], r, columns)))))))));
