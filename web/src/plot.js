@@ -276,7 +276,7 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
     if (!plot.flip)
         return { x, y };
     return {
-        x: { ...y, nameGap: 30, nameTextStyle: base.nameTextStyle, splitLine: base.splitLine },
+        x: { ...y, name: sy.name, nameGap: 30, nameTextStyle: base.nameTextStyle, splitLine: base.splitLine },
         y: { ...x, axisTick: { show: false }, name: "", inverse: true, axisLabel: { ...x.axisLabel, show: true, hideOverlap: false, interval: 0, lineHeight: 13, formatter: (v) => twoLines(v, Math.floor((leftOf(plot, width) - 14) / LETTER)) } },
     };
 }
