@@ -286,6 +286,19 @@ def test_each_study_has_its_marks(opened, results):
             assert right <= left2 or right2 <= left or bottom <= top2 + 1 or bottom2 <= top + 1, (a, b)
 
 
+# Values of lines, points and intervals that are beyond the ends of their axis: [[figure, value]].
+BEYOND = """return [...document.querySelectorAll('figure .chart')].flatMap(box => box.chart.getModel().getSeriesByType('line')
+    .concat(box.chart.getModel().getSeriesByType('scatter')).flatMap(s => {
+        const data = s.getData(), axis = s.coordinateSystem.getAxis('y'), [low, high] = axis.scale.getExtent();
+        return axis.type === 'category' ? [] : data.mapArray(data.mapDimension('y'), v => v).filter(v => v < low * 0.999999 || v > high * 1.000001)
+            .map(v => [box.closest('figure').id, v]); }))"""
+
+
+def test_no_point_is_cut_off(opened):
+    """The fastest N of a study stood below the axis, where nobody saw it."""
+    assert opened.js(BEYOND) == []
+
+
 def state(browser, figure):
     return browser.js("""const c = document.querySelector(`#${arguments[0]} .chart`).chart, o = c.getOption();
         return {start: o.dataZoom[0].start, end: o.dataZoom[0].end, off: Object.entries(o.legend?.[0]?.selected ?? {}).filter(e => !e[1]).map(e => e[0])}""", figure)
@@ -310,6 +323,18 @@ def test_hover_zoom_and_legend(opened):
     if browser.js("return document.querySelector('#r1-heat .chart')?.chart !== undefined"):
         linked = state(browser, "r1-heat")
         assert abs(linked["start"] - zoomed["start"]) < 2 and abs(linked["end"] - zoomed["end"]) < 2
+    # Another width draws it anew: the part that is shown stays, and dragging still works.
+    drawn = browser.js("return document.querySelector('#r1-time .chart').drawnWidth")
+    browser.cdp("Emulation.setDeviceMetricsOverride", width=900, height=1000, deviceScaleFactor=1, mobile=False)
+    until(lambda: browser.js("return document.querySelector('#r1-time .chart').drawnWidth") < drawn)
+    assert abs(state(browser, "r1-time")["start"] - zoomed["start"]) < 0.1
+    browser.click("#r1-time .tools button", "All")
+    assert state(browser, "r1-time")["end"] == 100
+    ActionChains(browser.driver, duration=0).move_to_element_with_offset(chart, -100, -150).click_and_hold() \
+        .move_by_offset(90, 0).move_by_offset(90, 5).release().perform()
+    until(lambda: (s := state(browser, "r1-time"))["end"] - s["start"] < 60)
+    browser.cdp("Emulation.setDeviceMetricsOverride", width=1200, height=1000, deviceScaleFactor=1, mobile=False)
+    until(lambda: browser.js("return document.querySelector('#r1-time .chart').drawnWidth") == drawn)
     browser.click("#r1-time .tools button", "All")
     assert state(browser, "r1-time")["end"] == 100
     browser.click("#r1-time .legend button", "read")

@@ -125,8 +125,6 @@ function draw(box, group) {
     restyle(box);
     if (plot.link)
         link(box, `${group} ${plot.link}`);
-    if (!plot.flip && !matchMedia("(pointer: coarse)").matches)
-        chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
     chart.getZr().on("dblclick", () => zoom(box, 0));
     new ResizeObserver(() => resize(box)).observe(box);
 }
@@ -151,6 +149,8 @@ export function restyle(box) {
     if (option.legend)
         option.legend.selected = Object.fromEntries([...box.hidden_].map(([name, off]) => [name, !off]));
     box.chart.setOption(option, { notMerge: true });
+    if (!box.plot.flip && !matchMedia("(pointer: coarse)").matches)
+        box.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
 }
 
 export function figure(plot, id, group) {
