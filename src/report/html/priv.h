@@ -69,8 +69,8 @@ void stk_pg_fact_text(struct stk_jw *w, const char *name, const char *text);
 
 /* What to do: opens the list; close with ']'. title: NULL: "Findings". */
 void stk_pg_findings(struct stk_jw *w, const char *title);
-/* Opens one of them; close with '}'. severity is written before the title. what_to_do, lines: may be
- * NULL. */
+/* Opens one of them; close with '}'. severity is written before the title. what_to_do and lines may
+ * be NULL. */
 void stk_pg_finding(struct stk_jw *w, const char *severity, const char *title,
                     const char *what_to_do, const char *lines);
 
