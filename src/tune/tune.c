@@ -92,6 +92,7 @@ static int add_baseline(struct stk_tuner *t, struct stk_err *err)
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
+                                     .cores = NAN,
                                      .mixing = NAN};
     c->gain.times = 1;
     snprintf(c->id, sizeof c->id, "%s", STK_TUNE_BASE);
@@ -148,16 +149,28 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
         earlier->folder = STK_FOLDER_INIT;
     } else if (!rc) {
         rc = stk_tune_folders(t, err);
-        rc = rc ? rc : write_workload(t, err);
+    }
+    if (!rc) {
+        stk_tune_name_folders(t);
+        stk_tune_note_indexes(t);
+    }
+    if (!rc && !earlier) {
+        rc = write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
+    if (!rc && earlier)
+        stk_tune_spec_whole(earlier, &t->s.whole);
+    if (!rc && t->s.whole.source) /* the result outlives the description */
+        t->s.whole.source = stk_tune_text(t, "%s", t->s.whole.source);
+    if (!rc)
+        stk_tune_check_sound(t);
+    rc = rc ? rc : stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
     /* Runs of one study have one number of steps. */
     uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
-        stk_tune_note_indexes(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
         stk_tune_ration(t);
@@ -177,6 +190,7 @@ static int finish(struct stk_tuner *t, int rc)
         take_pilot(t);
         for (size_t i = 1; i < out->n; i++)
             stk_tune_cost(t, &out->candidate[i]);
+        stk_tune_extrapolate(t);
         stk_tune_rank(out);
         distrust(out);
     }
@@ -204,6 +218,11 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
         t.there[i] = STK_FOLDER_INIT;
     out->least = plan->least;
     out->via = plan->via;
+    out->job = plan->job;
+    if (plan->script)
+        out->script = *plan->script;
+    for (size_t i = 0; i < plan->nnotes; i++)
+        stk_tune_note(out, "%s", plan->note + i * plan->note_size);
     int rc = prepare(&t, earlier, err);
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);

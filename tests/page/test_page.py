@@ -416,6 +416,9 @@ def test_every_shape_is_drawn(browser, page, tmp_path):
     browser.draw_all()
     assert browser.js("return document.querySelectorAll('.result').length") >= len(seeds)
     assert browser.js(BLANK) == [] and browser.complaints() == [] and browser.requests() == []
+    said = browser.js("return Object.fromEntries([...document.querySelectorAll('.result')].map(r => [r.querySelector('.kind').textContent, r.textContent]))")
+    assert "Not known: no change was tried, and 1 might help." in said["tune · tune-skipped"]
+    assert "Chosen: staged in RAM. It was not measured." in said["tune · tune-chosen"] and "of a sample of the data" in said["tune · tune-chosen"]
 
 
 def test_on_a_phone_in_the_dark(browser, results, tmp_path):

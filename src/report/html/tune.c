@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/html/priv.h"
+#include "report/html/tune.h"
 
 /* A ratio of more than this between the changes is drawn on a logarithmic axis. */
 #define WIDE 8
@@ -26,7 +26,7 @@ static const struct stk_pg_column measured_columns[] = {
     {"epoch_ci.1", "High", "s"},       {"utilisation", "Busy", "share"},
     {"times", "Times as fast", "x"},   {"times_ci.0", "Low", "x"},
     {"times_ci.1", "High", "x"},       {"predicted_epoch_s", "Epoch, expected", "s"},
-    {"runs", "Runs", "count"},         {"confirmed", "Measured twice", "text"},
+    {"cpus_busy", "CPUs busy", ""},    {"runs", "Runs", "count"},         {"confirmed", "Measured twice", "text"},
 };
 
 static const struct stk_pg_column cost_columns[] = {
@@ -187,16 +187,27 @@ static void put_part(struct stk_jw *w, const char *name, const struct stk_jval *
     stk_jw_close(w, '}');
 }
 
-static void put_epochs(struct stk_jw *w, const struct stk_jval *rows)
+/* Runs may read a part of the data: the rest is multiplied. */
+static void epochs_text(const struct stk_jval *r, bool computes, struct stk_buf *b)
 {
+    stk_buf_puts(b, "How long an epoch takes (median)");
+    if (computes)
+        stk_buf_puts(b, ", and for how much of it the accelerators compute");
+    stk_buf_puts(b, stk_pg_get(r, "sample_bytes") < stk_pg_get(r, "bytes")
+                        ? ": that of a sample of the data, multiplied."
+                        : ".");
+}
+
+static void put_epochs(struct stk_jw *w, const struct stk_jval *r, const struct stk_jval *rows)
+{
+    struct stk_buf text = STK_BUF_INIT;
     const struct stk_pg_axis axis = {"change", "", "category", NAN, NAN};
     bool computes = stk_pg_any_of(rows, "utilisation");
     if (!rows->len)
         return;
-    stk_pg_plot(w, "epochs", "An epoch",
-                computes ? "How long an epoch takes (median), and for how much of it the "
-                           "accelerators compute."
-                         : "How long an epoch takes (median).");
+    epochs_text(r, computes, &text);
+    stk_pg_plot(w, "epochs", "An epoch", stk_buf_cstr(&text));
+    stk_buf_release(&text);
     stk_jw_put_bool(w, "flip", true);
     stk_pg_x_of(w, &axis, rows, "label");
     stk_pg_panels(w);
@@ -224,11 +235,17 @@ static void put_evidence(struct stk_jw *w, const char *name, double value, const
     stk_jw_close(w, '}');
 }
 
+/* The best of what was measured, or the one that the user chose. */
+static const char *best_word(const struct stk_jval *r)
+{
+    return stk_pg_true(r, "chosen") ? "chosen" : "best";
+}
+
 /* A gain has the shape of a finding: what it is, its numbers, and lines to copy. */
 static void put_gain(struct stk_jw *w, const struct stk_jval *base, const struct stk_jval *c,
-                     bool best)
+                     const char *word)
 {
-    stk_pg_finding(w, best ? "best" : "faster", stk_pg_text(c, "label", "?"),
+    stk_pg_finding(w, word, stk_pg_text(c, "label", "?"),
                    stk_pg_text(c, "why", NULL), stk_pg_text(c, "lines", NULL));
     stk_jw_put_str(w, "id", stk_pg_text(c, "id", ""));
     stk_jw_key(w, "evidence");
@@ -244,22 +261,22 @@ static void put_gain(struct stk_jw *w, const struct stk_jval *base, const struct
     stk_jw_close(w, '}');
 }
 
-static void put_gains(struct stk_jw *w, const struct stk_jval *base, const struct stk_jval *all,
-                      const struct stk_jval *best)
+static void put_gains(struct stk_jw *w, const struct stk_jval *r, const struct stk_jval *all)
 {
+    const struct stk_jval *base = first_of(all, is_baseline), *best = best_of(r, all);
     stk_pg_findings(w, "What to change");
     if (best)
-        put_gain(w, base, best, true);
+        put_gain(w, base, best, best_word(r));
     for (size_t i = 0; i < all->len; i++)
         if (all->item[i].type == STK_JOBJ && is_gain(&all->item[i]) && &all->item[i] != best)
-            put_gain(w, base, &all->item[i], false);
+            put_gain(w, base, &all->item[i], "faster");
     stk_jw_close(w, ']');
 }
 
 /* ---- the verdict --------------------------------------------------------------------------- */
 
 /* " (95 %: 2.2 to 2.4)", nothing without an interval. */
-static const char *range_text(const struct stk_jval *c, char *buf, size_t size)
+const char *stk_pg_times_range(const struct stk_jval *c, char *buf, size_t size)
 {
     double lo = stk_pg_get(c, "times_ci.0"), hi = stk_pg_get(c, "times_ci.1");
     if (!isfinite(lo) || !isfinite(hi))
@@ -268,20 +285,25 @@ static const char *range_text(const struct stk_jval *c, char *buf, size_t size)
     return buf;
 }
 
-static void best_text(const struct stk_jval *base, const struct stk_jval *best, struct stk_buf *b)
+static void best_text(const struct stk_jval *r, const struct stk_jval *base,
+                      const struct stk_jval *best, struct stk_buf *b)
 {
     char before[32], after[32];
-    stk_buf_printf(b, "Best: %.200s. An epoch takes %s instead of %s.",
-                   stk_pg_text(best, "label", "?"),
+    stk_buf_printf(b, "%s: %.200s. ", stk_pg_true(r, "chosen") ? "Chosen" : "Best",
+                   stk_pg_text(best, "label", "?"));
+    if (!has_epoch(best) || !has_epoch(base))
+        stk_buf_puts(b, "It was not measured.");
+    else
+        stk_buf_printf(b, "An epoch takes %s instead of %s.",
                    stk_format_duration(stk_pg_get(best, "epoch_s"), after, sizeof after),
                    stk_format_duration(stk_pg_get(base, "epoch_s"), before, sizeof before));
 }
 
-static size_t count_unclear(const struct stk_jval *all)
+static size_t count(const struct stk_jval *all, const char *verdict)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->len; i++)
-        n += all->item[i].type == STK_JOBJ && is_verdict(&all->item[i], "unclear");
+        n += all->item[i].type == STK_JOBJ && is_verdict(&all->item[i], verdict);
     return n;
 }
 
@@ -289,8 +311,11 @@ static void nothing_text(const struct stk_jval *r, const struct stk_jval *all, s
 {
     const struct stk_jval *base = first_of(all, is_baseline);
     double use = stk_pg_get(base, "utilisation"), least = stk_pg_get(r, "least");
-    size_t unclear = count_unclear(all);
-    if (unclear || stk_pg_true(r, "stopped"))
+    size_t unclear = count(all, "unclear"), skipped = count(all, "skipped");
+    if (skipped && !first_of(all, is_change))
+        stk_buf_printf(b, "Not known: no change was tried, and %zu might help. The table says what "
+                          "each needs.", skipped);
+    else if (unclear || stk_pg_true(r, "stopped"))
         stk_buf_printf(b, "No clear gain so far: %zu of the changes may help or not, within the "
                           "noise of the runs.", unclear);
     else if (use > 0.95)
@@ -306,15 +331,15 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r, const struct
     const struct stk_jval *base = first_of(all, is_baseline), *best = best_of(r, all);
     struct stk_buf b = STK_BUF_INIT;
     char range[80], what[300];
-    if (best && has_epoch(best) && has_epoch(base))
-        best_text(base, best, &b);
+    if (best)
+        best_text(r, base, best, &b);
     else
         nothing_text(r, all, &b);
     stk_jw_put_str(w, "verdict", stk_buf_cstr(&b));
     stk_buf_release(&b);
     if (best) {
-        snprintf(what, sizeof what, "as fast%s: the best change",
-                 range_text(best, range, sizeof range));
+        snprintf(what, sizeof what, "as fast%s: the %s change",
+                 stk_pg_times_range(best, range, sizeof range), best_word(r));
         stk_pg_number(w, stk_pg_get(best, "times"), "x", what);
     } else {
         stk_pg_number(w, stk_pg_get(base, "utilisation"), "share", "busy as it is");
@@ -323,11 +348,11 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r, const struct
 
 /* ---- the result ---------------------------------------------------------------------------- */
 
-static void put_some_plots(struct stk_jw *w, const struct stk_jval *all)
+static void put_some_plots(struct stk_jw *w, const struct stk_jval *r, const struct stk_jval *all)
 {
     struct stk_jval changes = those(all, is_change), timed = those(all, has_epoch);
     put_speed(w, first_of(all, is_baseline), &changes);
-    put_epochs(w, &timed);
+    put_epochs(w, r, &timed);
     free(changes.item);
     free(timed.item);
 }
@@ -363,56 +388,16 @@ static void put_tuning(struct stk_jw *w, const struct stk_pg_input *in, const st
     stk_pg_begin(w, "tune", in->name, title);
     put_verdict(w, r, all);
     stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
-    put_gains(w, first_of(all, is_baseline), all, best_of(r, all));
+    put_gains(w, r, all);
     stk_pg_blocks(w);
-    put_some_plots(w, all);
+    put_some_plots(w, r, all);
     put_tables(w, all);
     stk_jw_close(w, ']');
     stk_pg_notes_of(w, r, "notes");
     stk_pg_end(w);
 }
 
-/* ---- --check ------------------------------------------------------------------------------- */
-
-static void put_check_plot(struct stk_jw *w, const struct stk_jval *c)
-{
-    const struct stk_pg_axis axis = {"", "", "category", NAN, NAN};
-    const double v[] = {stk_pg_get(c, "before_s"), stk_pg_get(c, "after_s")};
-    const char *const names[] = {"as it was", "with the change"};
-    stk_pg_plot(w, "runs", "The command", "How long a run took (median).");
-    stk_jw_put_bool(w, "flip", true);
-    stk_pg_x(w, &axis);
-    stk_jw_put_strs(w, "v", names, 2);
-    stk_jw_close(w, '}');
-    stk_pg_panels(w);
-    stk_pg_panel(w, "time", "s");
-    stk_pg_series(w, "time", "bar");
-    stk_pg_values(w, "v", v, 2);
-    stk_jw_close(w, '}');
-    stk_pg_panel_end(w);
-    stk_pg_plot_end(w);
-}
-
-static void put_check(struct stk_jw *w, const struct stk_pg_input *in, const struct stk_jval *c)
-{
-    static const struct stk_pg_column about[] = {{"before_s", "As it was", "s"},
-                                                 {"after_s", "With the change", "s"},
-                                                 {"pairs", "Pairs of runs", "count"}};
-    char range[80], what[120], verdict[240];
-    double lo = stk_pg_get(c, "times_ci.0"), hi = stk_pg_get(c, "times_ci.1");
-    const char *noise = lo > 1 || hi < 1 ? "" : "; the difference is within the noise";
-    snprintf(verdict, sizeof verdict, "The command is %.3g times as fast with the change%s%s.",
-             stk_pg_get(c, "times"), range_text(c, range, sizeof range), noise);
-    snprintf(what, sizeof what, "as fast%s", range_text(c, range, sizeof range));
-    stk_pg_begin(w, "tune", in->name, "A change, checked");
-    stk_jw_put_str(w, "verdict", verdict);
-    stk_pg_number(w, stk_pg_get(c, "times"), "x", what);
-    stk_pg_facts_of(w, c, about, STK_PG_COUNT(about));
-    stk_pg_blocks(w);
-    put_check_plot(w, c);
-    stk_jw_close(w, ']');
-    stk_pg_end(w);
-}
+/* ---- adding it ----------------------------------------------------------------------------- */
 
 static int add_tune(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err)
 {
@@ -421,7 +406,7 @@ static int add_tune(struct stk_page *page, const struct stk_pg_input *in, struct
     if (stk_pg_has_rows(all))
         put_tuning(&page->w, in, all);
     else if (check && check->type == STK_JOBJ && isfinite(stk_pg_get(check, "times")))
-        put_check(&page->w, in, check);
+        stk_pg_tune_check(&page->w, in, check);
     else
         return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
                            "a result of `stoker tune` that contains no changes");
