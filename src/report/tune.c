@@ -5,7 +5,6 @@
 #include "report/tune.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -13,16 +12,7 @@
 #include "report/grid.h"
 #include "report/report.h"
 
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
-{
-    char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    stk_report_wrapped(text, 0, columns, out);
-}
+#define sentence(out, columns, ...) stk_report_sentence(out, 0, columns, __VA_ARGS__)
 
 #define DIFFERS 2.0 /* times as long: two runs of one command did not do the same */
 

@@ -59,7 +59,8 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
     stk_report_interval(w, "epoch_ci", c->epoch_ci);
     stk_jw_put_f64(w, "utilisation", c->utilisation);
     stk_jw_put_f64(w, "times", c->gain.times);
-    stk_report_interval(w, "times_ci", c->gain.ci);
+    /* The baseline is compared with itself: it has no interval. */
+    stk_report_interval(w, "times_ci", c->nchanges ? c->gain.ci : (struct stk_interval){NAN, NAN});
     stk_jw_put_u64(w, "pairs", c->gain.pairs);
     stk_jw_put_f64(w, "cpus_busy", c->cores);
     stk_jw_put_u64(w, "runs", c->runs);

@@ -2,6 +2,7 @@
 #ifndef STK_TUNE_PRIV_H
 #define STK_TUNE_PRIV_H
 
+#include "host/beacon.h"
 #include "host/fs.h"
 #include "record/folder.h"
 #include "tune/tune.h"
@@ -120,12 +121,15 @@ struct stk_tuner {
     const char *index[2];
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
+    struct stk_beacon beacon;
 };
 
 void stk_tune_note(struct stk_tune *t, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Says what happens now; non-zero: stop. */
 int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
 int stk_tuner_tick(void *user);
+/* ---- status.c: what happens now, for `stoker watch` ---- */
+void stk_tuner_show(struct stk_tuner *t);
 double stk_tuner_left_s(const struct stk_tuner *t); /* of the budget */
 /* In the arena of the result; NULL: no memory. */
 const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);

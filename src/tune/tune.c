@@ -40,6 +40,7 @@ const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...)
 int stk_tuner_tick(void *user)
 {
     struct stk_tuner *t = user;
+    stk_tuner_show(t);
     return t->plan->tick ? t->plan->tick(t->plan->user, t->doing) : 0;
 }
 
@@ -113,13 +114,13 @@ static void take_pilot(struct stk_tuner *t)
 
 static int measure(struct stk_tuner *t, struct stk_err *err)
 {
-    int rc = stk_tune_measure(t, "first", is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
+    int rc = stk_tune_measure(t, STK_TUNE_FIRST, is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
     stk_tune_rank(t->out);
     if (rc)
         return rc;
     rc = stk_tune_combine(t, err);
     stk_tune_predict(t);
-    rc = rc ? rc : stk_tune_measure(t, "second", is_confirmed, stk_tuner_left_s(t), true, err);
+    rc = rc ? rc : stk_tune_measure(t, STK_TUNE_SECOND, is_confirmed, stk_tuner_left_s(t), true, err);
     return rc;
 }
 
@@ -193,6 +194,7 @@ static int finish(struct stk_tuner *t, int rc)
         stk_tune_rank(out);
         distrust(out);
     }
+    stk_beacon_end(&t->beacon, stays);
     if (stays)
         out->dir = strdup(t->work.path);
     else
@@ -211,7 +213,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
 {
     struct stk_tuner t = {
         .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
-        .start_s = stk_now(), .s.epoch_s = NAN};
+        .start_s = stk_now(), .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         t.there[i] = STK_FOLDER_INIT;
     out->least = plan->least;

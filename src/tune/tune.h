@@ -24,6 +24,10 @@
 #define STK_TUNE_MAX     48
 #define STK_TUNE_NOTES   24
 #define STK_TUNE_ACTIONS 3 /* of a change */
+/* In the folder: the beacon of a running call, and the folders of its two studies. */
+#define STK_TUNE_STATUS "status.json"
+#define STK_TUNE_FIRST  "first"
+#define STK_TUNE_SECOND "second"
 
 /* What the job itself used, by its profile. */
 struct stk_tune_job {
