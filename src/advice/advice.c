@@ -295,6 +295,7 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
     advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
     ad.nomem = !advice->finding;
     stk_advice_scene(&ad);
+    advice->framework = ad.scene.framework;
     if (!ad.nomem)
         stk_advice_costs(&ad);
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)

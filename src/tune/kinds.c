@@ -116,6 +116,8 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
     for (size_t i = 0; stk_tune_kinds[i] && !rc; i++)
         if (wanted(t->plan, stk_tune_kinds[i]))
             rc = stk_tune_kinds[i]->propose(t, stk_tune_kinds[i], err);
+    const char *source = t->s.whole.source ? t->s.whole.source : t->s.source;
+    t->out->packed = source ? stk_tune_text(t, "%s-packed", source) : NULL;
     for (size_t i = 1; i < t->out->n && !rc; i++)
         rc = divide_steps(t, &t->out->candidate[i].change[0], err);
     return rc;

@@ -10,8 +10,10 @@
 #include "stage/measure.h"
 #include "tune/priv.h"
 
-#define LOADER_LANES   16.0 /* requests that stoker's loader has under way, at least */
+#define LOADER_LANES   32.0 /* requests that stoker's loader has under way, at least */
 #define LOADER_REQUEST 1048576.0
+#define LOADER_OPENS   9.0        /* before its first batch: manifest, index, a shard that it probes */
+#define LOADER_WINDOW  67108864.0 /* bytes that it has before its first batch */
 #define MEASURE_S      0.2
 #define MEASURE_BYTES  (32u << 20)
 #define TRUSTED        1.5 /* a model that misses the baseline by more than this drops nothing */
@@ -160,6 +162,7 @@ struct way {
     const struct stk_tune_storage *st;
     bool loader, packed;
     double shrunk; /* bytes of the packed data per byte of the data */
+    double slower;
 };
 
 /* Seconds of I/O and decoding per step, pipelined. */
@@ -185,20 +188,34 @@ static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
     return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
 }
 
-/* Seconds of an epoch without checkpoints. */
+/* Seconds until the loader's first batch: one call after the other, then the data of a window. */
+static double loader_start(const struct stk_tune_subject *s, const struct way *y)
+{
+    double bytes = fmin(LOADER_WINDOW, y->shrunk * (double)s->bytes / (double)s->ranks);
+    double wire = y->st->read_Bps > 0 ? (double)s->ranks * bytes / y->st->read_Bps : 0;
+    return LOADER_OPENS * (y->st->open_s + y->st->latency_s) + wire;
+}
+
+/* Steps per epoch of a rank. */
+static double steps_of(const struct stk_tune_subject *s, const struct way *y)
+{
+    const struct stk_workload *w = y->w;
+    bool all = w->access.offsets == STK_OFFSETS_SAME && !y->loader;
+    double samples = (double)(w->dataset.files * w->dataset.samples_per_file);
+    return samples / (double)w->training.batch / (all ? 1 : (double)s->ranks);
+}
+
+/* Seconds of an epoch without checkpoints; I/O takes y->slower times as long as the model says. */
 static double epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
     const struct stk_workload *w = y->w;
-    double batches = (double)(w->dataset.files * w->dataset.samples_per_file) /
-                     (double)w->training.batch;
-    bool all = w->access.offsets == STK_OFFSETS_SAME && !y->loader;
-    double same = all ? 1 : (double)s->ranks;
-    double steps = batches / same, compute = stk_dist_mean(&w->training.compute);
-    double io = io_seconds(s, y);
+    double steps = steps_of(s, y), compute = stk_dist_mean(&w->training.compute);
+    double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
     if (w->reader.load == STK_LOAD_START)
-        return steps * (compute + io / (double)w->training.epochs);
-    bool waits = w->reader.threads == 0 && !y->loader;
-    return steps * (waits ? compute + io : fmax(compute, io));
+        return steps * (compute + io / epochs);
+    if (y->loader)
+        return steps * fmax(compute, io) + loader_start(s, y) / epochs;
+    return steps * (w->reader.threads ? fmax(compute, io) : compute + io);
 }
 
 /* ---- a candidate ---------------------------------------------------------------------------- */
@@ -222,10 +239,10 @@ static bool changed(const struct stk_tune_subject *s, const struct stk_tune_cand
     return (rc ? rc : stk_workload_settle(w, NULL)) == 0;
 }
 
-static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c, double slower)
 {
     struct stk_workload w = {0};
-    struct way y = {.w = &w, .st = &t->s.storage, .shrunk = 1};
+    struct way y = {.w = &w, .st = &t->s.storage, .shrunk = 1, .slower = slower};
     double seconds = NAN;
     for (size_t i = 0; i < c->nchanges; i++) {
         const struct stk_tune_change *x = &c->change[i];
@@ -256,14 +273,13 @@ static double model_saves(const struct stk_tuner *t, const struct stk_tune_candi
     return s->epoch_s * (1 - s->save_share);
 }
 
-static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double base)
+static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double slower)
 {
     bool saves = c->change[0].kind->helps == STK_HELPS_SAVES;
-    double reads = t->s.epoch_s * (1 - t->s.save_share), rest = t->s.epoch_s - reads;
     if (saves && c->nchanges == 1)
         c->predicted_s = model_saves(t, c);
     else
-        c->predicted_s = rest + reads * model(t, c) / base;
+        c->predicted_s = t->s.epoch_s * t->s.save_share + model(t, c, slower);
     for (size_t i = 0; i < c->nchanges; i++)
         if (c->change[i].kind->unmodelled)
             c->predicted_s = NAN;
@@ -343,17 +359,28 @@ void stk_tune_ration(struct stk_tuner *t)
     }
 }
 
+/* How many times as long as in the model the I/O of the job takes, which is what it waits for. What
+ * it computes is known, and does not get slower with it. */
+static double io_slower(const struct stk_tuner *t, double base)
+{
+    double computing = model(t, &t->out->candidate[0], 0);
+    double pilot = t->s.epoch_s * (1 - t->s.save_share);
+    double beside = t->s.w.reader.threads ? 0 : computing; /* I/O that nothing hides */
+    return base > computing && pilot > computing ? (pilot - beside) / (base - beside) : 1;
+}
+
 void stk_tune_predict(struct stk_tuner *t)
 {
     struct stk_tune *out = t->out;
-    double base = model(t, &out->candidate[0]), off = base / t->s.epoch_s;
+    double base = model(t, &out->candidate[0], 1), off = base / t->s.epoch_s;
+    double slower = io_slower(t, base);
     bool trusted = off < TRUSTED && off > 1 / TRUSTED;
     out->candidate[0].predicted_s = t->s.epoch_s;
     for (size_t i = 1; i < out->n; i++) {
         struct stk_tune_candidate *c = &out->candidate[i];
         if (c->verdict != STK_TUNE_UNCLEAR)
             continue;
-        predict(t, c, base);
+        predict(t, c, slower);
         bound(&t->s, c, t->plan->least);
         if (c->verdict == STK_TUNE_UNCLEAR && trusted && isnan(c->change[0].copy.prepare_s))
             drop(t, c);

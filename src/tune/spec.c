@@ -57,6 +57,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_bool(w, "profiled", t->out->job.known);
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
+    stk_jw_put_str(w, "framework", t->plan->job.framework);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -245,7 +246,8 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->script = &s->script;
     p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
                                    .peak_bytes = count_in(s->v, "peak_bytes"),
-                                   .gpus = count_in(s->v, "gpus")};
+                                   .gpus = count_in(s->v, "gpus"),
+                                   .framework = text_in(s->v, "framework")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");

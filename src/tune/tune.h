@@ -34,6 +34,7 @@ struct stk_tune_job {
     bool known;
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
+    const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
 };
 
 /* What is tuned, and how. */
@@ -157,9 +158,9 @@ struct stk_tune {
     uint64_t steps, ranks;     /* of a run */
     uint64_t batch, threads;
     uint64_t memory_bytes;     /* of the largest rank of the job as it is */
-    const char *packed;        /* where packed data goes, for lines to paste; NULL: "packed" */
+    const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
     bool shuffles;
-    const char *framework;     /* of the program, for lines to paste: "torch", "tf", "numpy" */
+    const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
     double compute_s;          /* per epoch and accelerator */
     double least;
     struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */

@@ -218,7 +218,7 @@ def test_a_sample_of_data_that_is_too_large(stoker, tmp_path):
     assert result["sample_bytes"] == sum(p.stat().st_size for p in sample) <= 8 << 20
     assert any("All of it ran on a sample of" in n for n in result["notes"])
     pack = next(c for c in result["candidates"] if c["id"] == "pack")
-    assert f"stoker pack {data} packed" in pack["lines"]  # all of it, not the sample
+    assert f"stoker pack {data} {data}-packed" in pack["lines"]  # all of it, not the sample
     if pack["runs"]:
         assert pack["costs"]["disk_bytes"] > 12000000
     again = stoker("tune", "--resume", kept, "--budget", "3s", "--json", "-").json()["result"]

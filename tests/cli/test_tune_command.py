@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import STOKER, clean_env, run_stoker, until
+from conftest import STOKER, clean_env, make_images, run_stoker, until
 from packagelib import environment
 from termlib import Terminal
 
@@ -129,3 +129,18 @@ def test_a_command_that_does_something_else_each_time(data):
     assert "the second 20 files" in notes(run) and "a seed, a cache" in notes(run)
     run = run_stoker("tune", *NOTHING, "--budget", "10h", "--", "sh", "-c", "cat data/* >/dev/null", cwd=data)
     assert not notes(run) and not left_in(data)
+
+
+def test_lines_are_for_the_program(stoker, tmp_path):
+    """Lines for PyTorch in a program without it do not run, and an assumption that was overruled misleads."""
+    make_images(tmp_path / "pictures", per_class=30)
+    (tmp_path / "train.py").write_text("import glob, sys\nfor epoch in range(2):\n    for p in sorted(glob.glob("
+                                       "sys.argv[1] + '/*/*')):\n        open(p, 'rb').read()\n")
+    profile = tmp_path / "profile"
+    stoker("profile", "-o", profile, "--", sys.executable, tmp_path / "train.py", tmp_path / "pictures")
+    run = stoker("tune", profile, "--only", "pack", "--choose", "pack", "--set", "training.batch=16", "--budget", "1s",
+                 "--json", "-")
+    pack = next(c for c in run.json()["result"]["candidates"] if c["id"] == "pack")
+    assert "stoker.Loader(" in pack["lines"] and "torch" not in pack["lines"]
+    assert f"{tmp_path}/pictures-packed" in pack["lines"]
+    assert "assumed: training.batch" not in run.err and "assumed:" in run.err

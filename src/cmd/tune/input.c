@@ -34,7 +34,9 @@ static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, s
 
 static void take_job(const struct stk_judged *j, struct stk_tune_job *out)
 {
-    *out = (struct stk_tune_job){.known = true, .peak_bytes = j->analysis.peak_resident_bytes};
+    *out = (struct stk_tune_job){.known = true,
+                                 .peak_bytes = j->analysis.peak_resident_bytes,
+                                 .framework = j->advice.framework};
     for (size_t i = 0; i < j->profile.nhosts; i++)
         out->gpus += j->profile.host[i].gpus;
 }
@@ -49,6 +51,16 @@ static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
     for (size_t i = 0; i < p->nprocs && !found; i++)
         found = stk_script_find_text(p->proc[i].command, p->proc[i].cwd, &in->script);
     plan->script = found ? &in->script : NULL;
+}
+
+/* Whether the user has said the value of the key that an assumption ("KEY: ...") is about. */
+static bool is_set(const char *const *set, const char *assumption)
+{
+    size_t n = strcspn(assumption, ":");
+    for (; set && *set; set++)
+        if (strncmp(*set, assumption, n) == 0 && (*set)[n] == '=')
+            return true;
+    return false;
 }
 
 static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
@@ -66,7 +78,8 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
     for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
-        if (!in->ended || strncmp(said.line[i], "the run failed", 14) != 0)
+        if ((!in->ended || strncmp(said.line[i], "the run failed", 14) != 0) &&
+            !is_set(plan->set, said.line[i]))
             stk_complain("assumed", said.line[i]);
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
