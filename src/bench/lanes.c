@@ -399,6 +399,8 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
 
 void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
 {
+    if (l && l->stuck)
+        stk_patient_forsake(l);
     if (!l || l->stuck)
         return;
     pthread_mutex_lock(&l->lock);

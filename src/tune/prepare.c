@@ -110,7 +110,7 @@ void stk_tune_remove(struct stk_tuner *t)
     for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
         if (all[i]->fd < 0)
             continue;
-        stk_folder_destroy(all[i]);
+        stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
         if (access(all[i]->path, F_OK) == 0)
             stk_tune_note(t->out, "%.250s could not be removed", all[i]->path);
     }
@@ -130,10 +130,10 @@ static int clean_spec(struct stk_tune_spec *s)
     for (; more && *more; more++) {
         struct stk_folder f = STK_FOLDER_INIT;
         if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
-            stk_folder_destroy(&f);
+            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
         stk_folder_release(&f);
     }
-    stk_folder_destroy(&s->folder);
+    stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
     return 0;
 }
 

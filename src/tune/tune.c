@@ -195,11 +195,11 @@ static int finish(struct stk_tuner *t, int rc)
         distrust(out);
     }
     stk_beacon_end(&t->beacon, stays);
+    stk_tune_remove_indexes(t); /* while the description still knows them */
     if (stays)
         out->dir = strdup(t->work.path);
     else
         stk_tune_remove(t);
-    stk_tune_remove_indexes(t);
     stk_folder_release(&t->work);
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         stk_folder_release(&t->there[i]);
