@@ -100,6 +100,8 @@ void stk_pl_snapshot(struct stk_log_header *h)
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
         h->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
     if (stk_sys2(SYS_getrusage, RUSAGE_SELF, &use) >= 0) {
+        uint64_t user_ms = (uint64_t)use.ru_utime.tv_sec * 1000 + (uint64_t)use.ru_utime.tv_usec / 1000;
+        h->user_ms = user_ms < UINT32_MAX ? (uint32_t)user_ms : UINT32_MAX;
         h->minor_faults = (uint64_t)use.ru_minflt;
         h->major_faults = (uint64_t)use.ru_majflt;
     }

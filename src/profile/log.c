@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -351,6 +352,7 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->minor_faults = h->minor_faults;
     p->major_faults = h->major_faults;
     p->cpu_s = (double)h->cpu_ns / 1e9;
+    p->user_s = fmin((double)h->user_ms / 1e3, p->cpu_s);
     p->wait_processes_s = (double)h->wait_processes_ns / 1e9;
     p->wait_threads_s = (double)h->wait_threads_ns / 1e9;
     p->seen_read_bytes = h->left_out_read_bytes + h->stream_read_bytes;

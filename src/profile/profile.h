@@ -51,6 +51,7 @@ struct stk_prof_proc {
     uint32_t threads; /* slots that did I/O */
     uint32_t twins;   /* those that each read everything the process read, at the same time; 1 */
     double cpu_s;
+    double user_s; /* of it, outside the kernel: not in calls; 0: unknown */
     /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its
      * own, and the writes among them. */
     double wait_processes_s, wait_threads_s, main_io_s, main_write_s;

@@ -68,7 +68,8 @@ struct stk_log_header {
     uint32_t nblocks; /* in use, including the header (atomic) */
     uint32_t pid, ppid, born, end;
     uint32_t pid_space;   /* the namespace of the pids, by its inode; 0: unknown */
-    uint32_t before, pad; /* before: the next slot of its chain (proflog/slots.h) */
+    uint32_t before;      /* the next slot of its chain (proflog/slots.h) */
+    uint32_t user_ms;     /* of cpu_ns, outside the kernel; 0: unknown */
     uint64_t start_real_ns, start_mono_ns; /* the same moment on two clocks */
     uint64_t last_ns;                      /* since the start: the last recorded event */
     uint64_t end_ns;                       /* since the start; 0: its end was not observed */

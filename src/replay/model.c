@@ -139,6 +139,7 @@ static void find_others(struct rp_model *m)
 
 /* ---- times ---------------------------------------------------------------------------------- */
 
+/* CPU time in calls, which a replay makes itself: estimated, where no process says it. */
 static double calls_cpu_s(const struct stk_analysis *a)
 {
     const uint64_t *c = a->job.n.c;
@@ -146,23 +147,28 @@ static double calls_cpu_s(const struct stk_analysis *a)
     return fmin(a->job.io_s, calls * CALL_S + (double)c[STK_C_READ_BYTES] / COPY_BPS);
 }
 
-static double workers_cpu_s(const struct stk_profile *p)
+/* CPU time of a process after its start, outside the kernel where that is known: a replay makes the
+ * calls, but does not decode. */
+static double own_cpu_s(const struct stk_prof_proc *q, double start_s)
 {
-    double s = 0;
-    for (size_t i = 0; i < p->nprocs; i++)
-        s += p->proc[i].worker ? p->proc[i].cpu_s : 0;
-    return s;
+    double all = fmax(0, q->cpu_s - start_s);
+    return q->user_s > 0 ? all * q->user_s / q->cpu_s : all;
 }
 
-/* CPU time of the processes that read, after the start. */
+/* Of the workers, or of all processes that read. */
 static double readers_cpu_s(const struct rp_model *m)
 {
     const struct stk_profile *p = m->a->p;
+    bool known = false;
     double s = 0;
-    for (size_t i = 0; i < p->nprocs; i++)
-        if (p->proc[i].read_bytes)
-            s += fmax(0, p->proc[i].cpu_s - m->a->loop.start_s);
-    return s;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (m->workers ? !q->worker : !q->read_bytes)
+            continue;
+        s += own_cpu_s(q, m->workers ? 0 : m->a->loop.start_s);
+        known = known || q->user_s > 0;
+    }
+    return known ? s : fmax(0, s - calls_cpu_s(m->a));
 }
 
 static double steps_of(const struct rp_model *m)
@@ -177,8 +183,7 @@ static void find_times(struct rp_model *m)
     const struct stk_loop *l = &m->a->loop;
     bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
     double busy = known ? l->compute_s : fmax(0, m->a->p->run_s - m->a->job.io_s);
-    double cpu = m->workers ? workers_cpu_s(m->a->p) : readers_cpu_s(m);
-    cpu = fmax(0, cpu - calls_cpu_s(m->a));
+    double cpu = readers_cpu_s(m);
     if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
         cpu = fmin(cpu, busy * (double)m->ranks);
     m->think_s = cpu / (double)at_least(m->samples, 1);

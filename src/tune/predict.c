@@ -188,12 +188,11 @@ static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
     return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
 }
 
-/* Seconds until the loader's first batch: one call after the other, then the data of a window. */
-static double loader_start(const struct stk_tune_subject *s, const struct way *y)
+/* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. */
+static double first_window(const struct stk_tune_subject *s, const struct way *y)
 {
     double bytes = fmin(LOADER_WINDOW, y->shrunk * (double)s->bytes / (double)s->ranks);
-    double wire = y->st->read_Bps > 0 ? (double)s->ranks * bytes / y->st->read_Bps : 0;
-    return LOADER_OPENS * (y->st->open_s + y->st->latency_s) + wire;
+    return y->st->read_Bps > 0 ? (double)s->ranks * bytes / y->st->read_Bps : 0;
 }
 
 /* Steps per epoch of a rank. */
@@ -213,8 +212,9 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
     if (w->reader.load == STK_LOAD_START)
         return steps * (compute + io / epochs);
+    double start = LOADER_OPENS * (y->st->open_s + y->st->latency_s); /* one after the other */
     if (y->loader)
-        return steps * fmax(compute, io) + loader_start(s, y) / epochs;
+        return start / epochs + fmax(steps * compute + first_window(s, y) / epochs, steps * io);
     return steps * (w->reader.threads ? fmax(compute, io) : compute + io);
 }
 
@@ -253,7 +253,7 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
         if (x->use == STK_USE_LOADER && !isnan(x->copy.prepare_s) && t->s.bytes)
             y.shrunk = (double)x->copy.bytes / (double)t->s.bytes;
         else if (x->codec)
-            y.shrunk = NAN;
+            y.shrunk = t->s.zstd_leaves > 0 ? t->s.zstd_leaves : NAN;
     }
     if (changed(&t->s, c, t->plan, &w) && w.dataset.format != STK_BENCH_NONE)
         seconds = y.st->read_Bps > 0 || y.st->latency_s > 0 ? epoch_seconds(&t->s, &y) : NAN;

@@ -48,6 +48,7 @@ struct stk_tune_subject {
     struct stk_tune_near near[STK_TUNE_NEAR];
     size_t nnear;
     struct stk_tune_storage storage; /* of the source */
+    double zstd_leaves;              /* bytes per byte of the data, by a sample; 0: not known */
     /* Of the pilot: seconds per epoch, and the shares of them. */
     double epoch_s, wait_share, save_share, compute_s;
     double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
@@ -176,6 +177,9 @@ void stk_tune_extrapolate(struct stk_tuner *t);
 
 /* ---- sound.c: notes files that are not what their names say. */
 void stk_tune_check_sound(struct stk_tuner *t);
+/* ---- shrink.c: tries some of the files, and sets s.zstd_leaves. */
+struct stk_tune_files;
+void stk_tune_shrink(struct stk_tuner *t, const struct stk_tune_files *f);
 
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);

@@ -9,6 +9,7 @@ A key is one of Settings below: a change that tune recommends sets some of them.
 """
 
 import gzip
+import io
 import os
 import pathlib
 import random
@@ -27,7 +28,7 @@ class Settings:
     """What a user would change in the script."""
     threads = 2
     prefetch = 2     # batches
-    request = 0      # bytes per read; 0: as a job does it
+    request = 0      # bytes per read
     keep = False     # small files that are read again and again are kept
     shard = False    # ranks take samples of their own
     memory = False   # all samples are read before the first step
@@ -222,14 +223,15 @@ class Records(Job):
         return range(self.per_file * self.files)
 
     def open(self, path):
-        return open(path, "rb", buffering=0)
+        """Read by so many bytes at a time."""
+        return io.BufferedReader(open(path, "rb", buffering=0), self.settings.request)
 
     def stream(self, root):
         """Records, read in pieces."""
         for path in sorted(root.glob("*" + self.suffix)):
             with self.open(path) as f:
                 data = bytearray()
-                while piece := f.read(self.settings.request or 8192):
+                while piece := f.read1() if self.suffix == ".tfrecord" else f.read(131072):
                     data += piece
                     while len(data) >= 12:
                         length, = struct.unpack_from("<Q", data)
@@ -247,13 +249,13 @@ class Records(Job):
 
 
 class SmallRequests(Records):
-    compute_s, settings = 0.02, Settings(threads=1)
+    compute_s, settings = 0.02, Settings(threads=1, request=8192)
 
 
 class Compressed(Records):
     """Packed so tightly that decoding takes longer than reading."""
     batch, compute_s, per_file, size, suffix = 8, 0.0005, 150, 131072, ".tfrecord.gz"
-    settings = Settings(threads=1, request=131072)
+    settings = Settings(threads=1, request=8192)
 
     def create(self, path):
         return gzip.open(path, "wb", 6)
@@ -262,7 +264,7 @@ class Compressed(Records):
         return bytes(b & 31 for b in noise(self.size, seed))
 
     def open(self, path):
-        return gzip.open(path, "rb")
+        return gzip.GzipFile(fileobj=super().open(path))
 
 
 class Optimal(Records):
@@ -291,14 +293,9 @@ class SameData(Job):
         return os.pread(self.fd, self.size, 128 + i * self.size)
 
 
-class Checkpoints(Job):
-    epochs, compute_s, save_every = 1, 0.01, 8
-
-    def make(self, root, seed):
-        root.mkdir(parents=True)
-
-    def batches(self, root, epoch):
-        return range(80)
+class Checkpoints(Optimal):
+    """Ten epochs of eight steps, and a checkpoint after each."""
+    batch, compute_s, epochs, per_file, files, save_every = 8, 0.01, 10, 64, 1, 8
 
     def save(self, folder, step):
         with open(folder / "model.pt.partial", "wb", buffering=0) as f:
