@@ -113,7 +113,9 @@ static void find_batch(struct rp_model *m)
     const struct stk_steps *s = &m->a->steps;
     double rank = (double)(m->files * m->per_file) / (m->same ? 1 : (double)m->ranks);
     double all = (double)m->samples / (double)m->ranks;
-    m->batch = rank < 2 * BATCH ? at_least(rounded(rank / 4), 1) : BATCH;
+    /* A thread reads whole batches: with few of them, some threads would have one more to read. */
+    double most = rank / (4 * (double)at_least(m->threads, 1));
+    m->batch = most < BATCH ? at_least((uint64_t)most, 1) : BATCH;
     if (s->marked && s->count)
         m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
     else

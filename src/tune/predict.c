@@ -261,25 +261,31 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
     return seconds;
 }
 
-/* Checkpoints take as long as their bytes take on the other storage. */
-static double model_saves(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+static bool helps(const struct stk_tune_candidate *c, enum stk_tune_helps what)
+{
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->helps == what)
+            return true;
+    return false;
+}
+
+/* Checkpoints of an epoch: on other storage they take as long as their bytes take there. */
+static double save_seconds(const struct stk_tuner *t, const struct stk_tune_candidate *c)
 {
     const struct stk_tune_subject *s = &t->s;
-    for (size_t i = 0; i < s->nnear; i++)
-        if (c->change[0].where == s->near[i].path && s->near[i].storage.write_Bps > 0 &&
-            s->storage.write_Bps > 0)
-            return s->epoch_s * (1 - s->save_share *
-                                         (1 - s->storage.write_Bps / s->near[i].storage.write_Bps));
-    return s->epoch_s * (1 - s->save_share);
+    double now = s->epoch_s * s->save_share;
+    for (size_t i = 0; i < c->nchanges; i++)
+        for (size_t n = 0; n < s->nnear && c->change[i].kind->helps == STK_HELPS_SAVES; n++)
+            if (c->change[i].where == s->near[n].path && s->near[n].storage.write_Bps > 0)
+                return now * fmin(1, s->storage.write_Bps / s->near[n].storage.write_Bps);
+    return helps(c, STK_HELPS_SAVES) ? 0 : now;
 }
 
 static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double slower)
 {
-    bool saves = c->change[0].kind->helps == STK_HELPS_SAVES;
-    if (saves && c->nchanges == 1)
-        c->predicted_s = model_saves(t, c);
-    else
-        c->predicted_s = t->s.epoch_s * t->s.save_share + model(t, c, slower);
+    bool reads = !helps(c, STK_HELPS_SAVES) || c->nchanges > 1;
+    double rest = reads ? model(t, c, slower) : t->s.epoch_s * (1 - t->s.save_share);
+    c->predicted_s = save_seconds(t, c) + rest;
     for (size_t i = 0; i < c->nchanges; i++)
         if (c->change[i].kind->unmodelled)
             c->predicted_s = NAN;

