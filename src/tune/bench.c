@@ -187,11 +187,12 @@ static int run_bench(struct stk_tuner *t, const char **words, struct seen *out, 
     return rc;
 }
 
-/* Steps that contain what happens now and then: a whole number of checkpoint intervals. */
+/* Steps that contain what happens now and then: a whole number of checkpoint intervals. The first
+ * ones wait for threads that have just begun: there must be others. */
 static uint64_t whole_intervals(const struct stk_workload *w, uint64_t steps)
 {
-    uint64_t every = w->checkpoint.every;
-    uint64_t least = w->training.warmup + PILOT_STEPS;
+    uint64_t every = w->checkpoint.every, begin = 3 * w->reader.threads;
+    uint64_t least = w->training.warmup + (begin > PILOT_STEPS ? begin : PILOT_STEPS);
     steps = steps > least ? steps : least;
     return every ? (steps + every - 1) / every * every : steps;
 }
