@@ -14,7 +14,9 @@
 #include "stage/priv.h"
 
 #define SMALL_MAX   (1u << 20) /* files up to this size are read whole, without an engine */
-#define BATCH_FILES 64         /* small files that a thread claims together */
+#define BATCH_FILES 64         /* small files that a thread claims together, at most */
+#define BATCHES     4          /* per thread, at least: threads that wait for a source all have work */
+#define FAR_THREADS 128u       /* on a source that answers late; they mostly wait */
 #define PAUSE_S     0.05       /* between two looks at a request to stop */
 
 /* ---- progress and rate ---- */
@@ -63,6 +65,7 @@ struct small {
     struct stk_copying *c;
     const size_t *number; /* of the parts */
     size_t n;
+    size_t batch;  /* files that a thread claims together */
     uint8_t **buf; /* one per thread */
 };
 
@@ -103,7 +106,7 @@ static int copy_run(struct small *s, uint64_t first, uint64_t n, uint8_t *buf, s
  * far apart, which mostly are of different folders. A permutation. */
 static uint64_t far_apart(const struct small *s, uint64_t item)
 {
-    uint64_t n = (s->n + BATCH_FILES - 1) / BATCH_FILES, ways = s->c->threads, long_ways = n % ways;
+    uint64_t n = (s->n + s->batch - 1) / s->batch, ways = s->c->threads, long_ways = n % ways;
     uint64_t way = item % ways, step = item / ways;
     return way * (n / ways) + (way < long_ways ? way : long_ways) + step;
 }
@@ -112,7 +115,7 @@ static int copy_batch(void *user, uint64_t item, unsigned thread, struct stk_err
 {
     struct small *s = user;
     item = s->c->o->any_order ? far_apart(s, item) : item;
-    size_t i = item * BATCH_FILES, end = i + BATCH_FILES < s->n ? i + BATCH_FILES : s->n;
+    size_t i = item * s->batch, end = i + s->batch < s->n ? i + s->batch : s->n;
     if (!s->buf[thread] && !(s->buf[thread] = malloc(SMALL_MAX)))
         return stk_err_nomem(err, SMALL_MAX);
     int rc = 0;
@@ -126,13 +129,19 @@ static int copy_batch(void *user, uint64_t item, unsigned thread, struct stk_err
     return rc;
 }
 
+static size_t choose_batch(size_t files, unsigned threads)
+{
+    size_t n = files / ((size_t)threads * BATCHES);
+    return n < 1 ? 1 : n < BATCH_FILES ? n : BATCH_FILES;
+}
+
 static int copy_small(struct stk_copying *c, const size_t *number, size_t n, struct stk_err *err)
 {
-    struct small s = {.c = c, .number = number, .n = n};
+    struct small s = {.c = c, .number = number, .n = n, .batch = choose_batch(n, c->threads)};
     s.buf = calloc(c->threads, sizeof *s.buf);
     if (!s.buf)
         return stk_err_nomem(err, c->threads * sizeof *s.buf);
-    uint64_t items = (n + BATCH_FILES - 1) / BATCH_FILES;
+    uint64_t items = (n + s.batch - 1) / s.batch;
     int rc = stk_pool_run(c->threads, items, copy_batch, &s, err);
     for (unsigned i = 0; i < c->threads; i++)
         free(s.buf[i]);
@@ -142,15 +151,16 @@ static int copy_small(struct stk_copying *c, const size_t *number, size_t n, str
 
 /* ---- the whole ---- */
 
-/* On a file system of another node, threads mostly wait. */
-static unsigned choose_threads(const struct stk_source *src, unsigned asked)
+/* On a file system of another node, threads mostly wait; but if others read it too, they would wait
+ * behind all of ours. */
+static unsigned choose_threads(const struct stk_source *src, const struct stk_copy_options *o)
 {
     unsigned cpus = stk_cpus();
-    if (asked)
-        return asked;
+    if (o->threads)
+        return o->threads;
     if (stk_files_are_local(&src->files))
         return 2 * cpus < 32 ? 2 * cpus : 32;
-    return 8 * cpus < 32 ? 32 : 8 * cpus < 128 ? 8 * cpus : 128;
+    return o->gentle ? FAR_THREADS / 4 : FAR_THREADS;
 }
 
 /* Small parts to the front of number[], large ones behind them, each in order. */
@@ -180,7 +190,7 @@ int stk_copy(const struct stk_source *src, const struct stk_part *part, size_t n
     if (!number)
         return stk_err_nomem(err, nparts * sizeof *number);
     pthread_mutex_init(&c.rate_lock, NULL);
-    c.threads = choose_threads(src, o->threads);
+    c.threads = choose_threads(src, o);
     size_t small = divide(src, part, nparts, number);
     int rc = copy_small(&c, number, small, err);
     if (rc == 0 && small < nparts)

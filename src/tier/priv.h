@@ -29,6 +29,14 @@ struct stk_tier {
     pthread_mutex_t lock;        /* of the account, in this process */
 };
 
+/* ---- the files of a source (source_list.c) ---- */
+
+struct stk_source;
+struct stk_source_options;
+/* Files with their sizes and times, folders, and notes on what was left out. sb: of the source. */
+int stk_source_list(struct stk_source *s, const struct stk_source_options *o, const struct stat *sb,
+                    struct stk_err *err);
+
 /* ---- the list (list.c) ---- */
 
 /* Appends the list as it is stored. */
