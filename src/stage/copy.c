@@ -18,6 +18,8 @@
 #define BATCHES     4          /* per thread, at least: threads that wait for a source all have work */
 #define FAR_THREADS 128u       /* on a source that answers late; they mostly wait */
 #define PAUSE_S     0.05       /* between two looks at a request to stop */
+#define YIELD_S     0.002      /* between two looks at whether others still go first */
+#define YIELD_MOST  1.0        /* s: a reader that takes longer has other troubles than us */
 
 /* ---- progress and rate ---- */
 
@@ -54,6 +56,26 @@ int stk_copying_pause(struct stk_copying *c, double seconds, struct stk_err *err
     return rc;
 }
 
+static bool must_yield(struct stk_copying *c)
+{
+    const struct stk_copy_options *o = c->o;
+    bool asked = o->gentle && o->others_first && o->others_first(o->user);
+    double now = asked ? stk_now() : 0;
+    pthread_mutex_lock(&c->rate_lock);
+    c->yields_s = !asked ? 0 : c->yields_s > 0 ? c->yields_s : now;
+    bool yields = asked && now - c->yields_s < YIELD_MOST;
+    pthread_mutex_unlock(&c->rate_lock);
+    return yields;
+}
+
+int stk_copying_yield(struct stk_copying *c, struct stk_err *err)
+{
+    int rc = 0;
+    while (rc == 0 && must_yield(c))
+        rc = stk_copying_pause(c, YIELD_S, err);
+    return rc;
+}
+
 uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n)
 {
     return c->o->no_hash ? 0 : stk_tier_hash(p, n);
@@ -74,6 +96,7 @@ static int copy_file(struct small *s, uint64_t file, uint8_t *buf, struct stk_er
     struct stk_copying *c = s->c;
     size_t size = (size_t)c->src->file[file].size;
     int rc = stk_copying_pause(c, stk_copying_delay(c, size), err);
+    rc = rc ? rc : stk_copying_yield(c, err);
     rc = rc ? rc : stk_file_read_whole(&c->src->files, file, buf, size, err);
     if (rc == 0)
         rc = c->sink->put(c->sink, file, 0, buf, size, stk_copying_hash(c, buf, size), err);

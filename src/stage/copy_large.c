@@ -440,11 +440,13 @@ static void pass_on(struct large *l, struct stk_io_req **done, size_t n)
     l->flying -= n;
 }
 
-/* Sleeps until the rate allows the next read; reads that end meanwhile wait. */
+/* Sleeps until the rate, and readers that go first, allow the next read; reads that end meanwhile
+ * wait. */
 static void hold_back(struct large *l, struct stk_err *err)
 {
     double left = l->not_before_s - stk_now();
     int rc = left > 0 ? stk_copying_pause(l->c, left, err) : 0;
+    rc = rc ? rc : stk_copying_yield(l->c, err);
     if (rc < 0)
         fail(l, rc, err);
 }

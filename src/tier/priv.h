@@ -26,6 +26,7 @@ struct stk_tier {
     uint64_t limit_bytes, age_s; /* 0: none */
     uint64_t boot;               /* hash of the boot id */
     int account;                 /* tier.json, to lock the account; -1: for readers only */
+    int first;                   /* tier.json, locked while we go first; -1: we do not */
     pthread_mutex_t lock;        /* of the account, in this process */
 };
 
@@ -92,6 +93,9 @@ struct stk_ledger_entry {
 #define STK_LOCK_FILL    (STK_LOCK_USE + 1) /* shared: may fill it */
 #define STK_LOCK_PUBLISH (STK_LOCK_USE + 2) /* renames the copy */
 #define STK_LOCK_ALONE   (STK_LOCK_USE + 3) /* does what only one can do (stk_tier_set_alone()) */
+
+/* A byte of tier.json, locked by readers who go first (stk_tier_go_first()). */
+#define STK_LOCK_FIRST (INT64_C(1) << 60)
 
 /* type: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno (EAGAIN: another has it). */
 int stk_tier_lock(int fd, int type, int64_t at, int64_t n);
