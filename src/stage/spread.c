@@ -180,25 +180,52 @@ static int share_list(struct spread *s, const char *path, struct stk_err *err)
 
 /* ---- the place on this node ---- */
 
-/* Without a place the node takes part all the same: it reads and passes on. */
+/* On the heap: a thread that hangs keeps using it. */
+struct placing {
+    struct spread *s;
+    struct stk_tier *tier;
+    struct stk_tier_set *set;
+    struct stk_tier_state state;
+    uint64_t room;
+};
+
+static int find_place(void *user, struct stk_err *err)
+{
+    struct placing *p = user;
+    struct spread *s = p->s;
+    struct stk_tier_source ts = stk_source_for_tier(&s->src);
+    int rc = s->o.place(s->o.user, &s->src, &p->tier, &p->room, err);
+    rc = rc ? rc : stk_tier_set_open(p->tier, &ts, &p->set, err);
+    rc = rc ? rc : stk_tier_state(p->set, &p->state, err);
+    return rc || p->state.bytes_there >= s->src.bytes
+               ? rc
+               : stk_tier_make_room(p->tier, s->src.bytes - p->state.bytes_there, NULL, err);
+}
+
+/* Without a place the node takes part all the same: it reads and passes on. Making a tier syncs its
+ * settings, so that a disk that hangs may do so here already. */
 static void open_place(struct spread *s)
 {
-    struct stk_tier_source ts = stk_source_for_tier(&s->src);
-    struct stk_tier_state st = {0};
+    struct placing *p = calloc(1, sizeof *p);
     struct stk_err err = {0};
-    int rc = s->o.place(s->o.user, &s->src, &s->tier, &s->room, &err);
-    rc = rc ? rc : stk_tier_set_open(s->tier, &ts, &s->set, &err);
-    rc = rc ? rc : stk_tier_state(s->set, &st, &err);
-    rc = rc || st.bytes_there >= s->src.bytes
-             ? rc
-             : stk_tier_make_room(s->tier, s->src.bytes - st.bytes_there, NULL, &err);
-    atomic_store(&s->counts.there, st.bytes_there);
-    if (rc == 0)
+    bool stuck = false;
+    int rc = p ? 0 : stk_err_nomem(&err, sizeof *p);
+    if (p)
+        p->s = s;
+    rc = rc ? rc : stk_spread_step(find_place, p, s->disk_s, &stuck, &err);
+    s->stuck = stuck;
+    if (rc)
+        note_failure(s, rc, &err);
+    if (stuck || !p)
         return;
-    note_failure(s, rc, &err);
-    if (s->set)
-        stk_tier_set_close(s->set);
-    s->set = NULL;
+    s->tier = p->tier;
+    s->room = p->room;
+    atomic_store(&s->counts.there, p->state.bytes_there);
+    if (rc && p->set)
+        stk_tier_set_close(p->set);
+    else
+        s->set = p->set;
+    free(p);
 }
 
 /* ---- the mode ---- */
@@ -524,7 +551,7 @@ static void publish(struct spread *s)
         p->s = s;
     bool stuck = false;
     rc = rc ? rc : stk_spread_step(fill_and_sync, p, limit_s, &stuck, &err);
-    s->stuck = stuck;
+    s->stuck = s->stuck || stuck;
     if (rc)
         note_failure(s, rc, &err);
     if (stuck || !p)
