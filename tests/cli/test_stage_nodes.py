@@ -124,6 +124,23 @@ def test_a_node_whose_disk_is_full(source, tmp_path):
     assert not list((tmp_path / "tier1").glob("*/data"))
 
 
+def test_rank_0_may_finish_what_it_writes(source, tmp_path):
+    """Open MPI ends all ranks once one has failed: the result would be lost."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    needs_mpi("openmpi")
+    out = tmp_path / "out.json"
+    (tmp_path / "tier2").write_text("a file, not a folder")
+    nodes = Nodes(tmp_path, "openmpi", 3)
+    argv = nodes.argv("--json", out, source)
+    calls = "openat,rename,renameat,renameat2"
+    late = f"strace -f -o /dev/null -P {out} -e trace={calls} -e inject={calls}:delay_enter=2000000"
+    nodes.script.write_text(nodes.script.read_text().replace("exec", f'[ $N = 0 ] && L="{late}"\nexec $L', 1))
+    run = subprocess.run(argv, env=env_for(), cwd=tmp_path, capture_output=True, text=True,
+                         timeout=conftest.PATIENCE_S)
+    assert run.returncode == 3 and json.loads(out.read_text())["result"]["nodes_good"] == 2, run.stderr
+
+
 @needs_root
 def test_a_node_whose_disk_is_too_small(source, tmp_path):
     """It would be filled to the last byte, and have no copy."""
