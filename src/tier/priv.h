@@ -168,6 +168,12 @@ struct stk_tier_set {
     pthread_mutex_t stripe[STK_TIER_STRIPES]; /* one writer of a file's record in this process */
 };
 
+/* By the number of the parcel among all. */
+static inline void stk_tier_know(struct stk_tier_set *s, uint64_t g, uint8_t what)
+{
+    atomic_store_explicit(&s->known[g], what, memory_order_relaxed);
+}
+
 /* Opens a set. use: it counts as used until it is closed, and may be filled if the tier was opened
  * for that; else only its ledger is read. 0: opened; 1: there is none, or it is being removed. */
 int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_set **out,
