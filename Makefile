@@ -1,7 +1,7 @@
 # The front door. Meson does the building; docs/building.md says more.
 #
 #   make            build/stoker (installs missing packages where it may)
-#   make demo       the main job, start to end, on data it makes itself
+#   make demo       the story of docs/tutorial.md: why a script is slow, what helps, what it gains
 #   make test       the tests, with the sanitizers; ends in "N passed, N failed"
 #   make bench      the speed claims, measured here (ARGS="--quick" for a small run)
 #   make fuzz       every parser with libFuzzer (FUZZ_SECONDS=60 each)
@@ -28,7 +28,7 @@ MESON_FLAGS ?=
 FUZZ_SECONDS ?= 60
 ARGS ?=
 
-BENCH = gen jpeg load open pread profile
+BENCH = gen jpeg load open pread profile reads
 
 DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 

@@ -102,7 +102,7 @@ def utilisation(bench):
             full = full.replace("batch: 10, ", "")
         path = workload(bench, "slow", full)
         timed([STOKER, "bench", path, "--data", source / "d", "--generate-only"])
-        with mounted(source, bench.dir / "slow-mount", [*settings, "--cache", "off"]):
+        with mounted(source, bench.dir / "slow-mount", [*settings, "--cache", "off", "--catch-up", "--meta-cache", "1h"]):
             is_ = replay(bench, path, bench.dir / "slow-mount/d", "--ranks", ranks)["utilisation"]
         (bench.dir / "slow-mount").rmdir()
         found[name] = {"must": must, "is": is_}

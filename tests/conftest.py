@@ -215,6 +215,18 @@ def stoker():
 
 
 @pytest.fixture
+def other_storage(tmp_path):
+    """A folder on another file system than that of tmp_path."""
+    places = [p for p in ("/dev/shm", "/var/tmp", "/tmp")
+              if os.access(p, os.W_OK) and os.stat(p).st_dev != os.stat(tmp_path).st_dev]
+    if not places:
+        pytest.skip("there is one file system here")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="stoker-test-", dir=places[0]))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
 def images(tmp_path):
     """(folder, {name: bytes}): three classes of five image-like files."""
     root = tmp_path / "images"

@@ -12,16 +12,14 @@ class Stoker(MesonPackage):
     version("main", branch="main")
 
     variant("mpi", default=True, description="Stage and benchmark across nodes through MPI")
-    variant("hdf5", default=True, description="Read and write HDF5")
 
     depends_on("c", type="build")
-    depends_on("meson@0.61:", type="build")
+    depends_on("meson@1.0:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("zlib-api")
-    for library in ("zstd", "lz4", "xz", "libdeflate", "lmdb", "liburing", "libjpeg-turbo", "libpng", "libyaml"):
+    for library in ("zstd", "lz4", "xz", "libdeflate", "lmdb", "liburing", "libjpeg-turbo", "libpng", "libyaml", "hdf5"):
         depends_on(library)
-    depends_on("hdf5", when="+hdf5")
     depends_on("mpi", when="+mpi")
 
     def meson_args(self):
-        return ["-Dpage=auto"]
+        return ["-Dmpi=" + ("enabled" if self.spec.satisfies("+mpi") else "disabled")]

@@ -8,5 +8,6 @@ help([[Begin with: stoker profile -- python train.py; stoker report.]])
 
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
+append_path("MANPATH", "") -- an empty part is the pages of the system
 prepend_path("PKG_CONFIG_PATH", pathJoin(prefix, "lib/pkgconfig"))
 prepend_path("PYTHONPATH", pathJoin(prefix, "python"))

@@ -111,7 +111,7 @@ def _array(values):
 
 
 def _column(values, unit):
-    return list(values) if unit == "text" else _array(values)
+    return list(values) if unit in ("text", "prose") else _array(values)
 
 
 def _from_rows(block):

@@ -5,8 +5,9 @@
 
 It prints a unified diff, for `patch train.py train.py.diff`, and never changes the script. It knows
 calls by the names that the script imports: torchvision's ImageFolder, torch's DataLoader, and what
-opens files (h5py.File, numpy.load, tf.data, …). Exit status: 0 with a patch, 1 if it found nothing to
-change, 2 for wrong usage.
+opens files (h5py.File, numpy.load, tf.data, …). Modules that the script imports from its own folder
+are looked at as well: the diff may be for several files. Exit status: 0 with a patch, 1 if it found
+nothing to change, 2 for wrong usage.
 """
 
 import argparse
@@ -119,12 +120,13 @@ def literal(places):
 
 
 def read_packed(script, places):
-    """ImageFolder and DataLoader are stoker's, which read the packed dataset."""
+    """ImageFolder and DataLoader are stoker's; they read the packed dataset of a folder that has one."""
     found = list(script.calls({PICTURES}))
     for call in found:
         script.replace(call.func, "stoker.torch.ImageFolder")
-        script.add_keyword(call, "packed", literal(places))
-        script.say(call, "ImageFolder reads the packed dataset")
+        if places:
+            script.add_keyword(call, "packed", literal(places))
+        script.say(call, f"ImageFolder {'reads the packed dataset' if places else 'is that of stoker'}")
         for k in call.keywords:
             if k.arg in ("loader", "is_valid_file", "allow_empty"):
                 script.say(call, f"{k.arg}= is not an argument of stoker's: look at it")
@@ -166,10 +168,10 @@ def add_imports(script):
         script.insert(place, line + "\n")
 
 
-def patched(source, packed=None, moved=None, options=None):
+def patched(source, packed=None, moved=None, loader=False, options=None):
     """(new source, what was changed) of a script. Raises SyntaxError."""
     script = Script(source)
-    if packed:
+    if packed or loader:
         read_packed(script, packed)
     if moved:
         read_moved(script, moved)
@@ -180,29 +182,105 @@ def patched(source, packed=None, moved=None, options=None):
     return script.edited(), script.said
 
 
+# ---- the files of a program ----------------------------------------------------------------------
+
+MODULES_MAX = 200
+
+
+def imports_of(tree):
+    """(level, "a.b") of every module that the source may import."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((0, a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.level, node.module or ""
+            yield from ((node.level, f"{node.module or ''}.{a.name}".lstrip(".")) for a in node.names)
+
+
+def file_of(folder, name):
+    """The source of module `name` below folder, or None."""
+    place = folder.joinpath(*name.split(".")) if name else folder
+    tries = (place.with_suffix(".py") if name else None, place / "__init__.py")
+    return next((t for t in tries if t and t.is_file()), None)
+
+
+def own_files(script, root):
+    """The script, and the modules of its own folder that it imports, as they are met."""
+    found = [script]
+    for path in found:
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            if path == script:
+                raise
+            continue
+        for level, name in imports_of(tree):
+            folder = path.parents[level - 1] if level else root
+            module = file_of(folder, name)
+            if module and module not in found and len(found) < MODULES_MAX:
+                found.append(module)
+    return found
+
+
+def module_file(name):
+    """(source, folder of its package) of what `python -m NAME` runs; nothing is imported."""
+    for entry in ["", *sys.path]:
+        folder = pathlib.Path(entry or ".").resolve()
+        for tried in (f"{name}.__main__", name):
+            found = file_of(folder, tried)
+            if found:
+                return found, folder
+    raise FileNotFoundError(f"no module {name} in this folder, nor where Python looks for modules")
+
+
+# ---- the diff ------------------------------------------------------------------------------------
+
 def diff(name, before, after):
     lines = [text.decode("utf-8", "surrogateescape").splitlines(keepends=True) for text in (before, after)]
     made = difflib.unified_diff(*lines, fromfile=name, tofile=name)
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in made)
 
 
+def diff_of_all(script, root, **what):
+    """(the diff, what it changes) of a script and its own modules, by names below root."""
+    text, said = "", []
+    for path in own_files(script, root):
+        source = path.read_bytes()
+        try:
+            made, lines = patched(source, **what)
+        except (SyntaxError, ValueError) as wrong:
+            if path == script:
+                raise
+            made, lines = source, [f"not looked at: {wrong}"]
+        text += diff(str(path.relative_to(root)), source, made)
+        said += [f"{path.relative_to(root)}: {line}" for line in lines]
+    return text, said
+
+
 def pair(text):
-    old, sign, new = text.partition("=")
-    if not (old and sign and new):
+    """("OLD", "NEW") of OLD=NEW; a name may contain "=": then the file that is there decides."""
+    words = text.split("=")
+    pairs = [("=".join(words[:i]), "=".join(words[i:])) for i in range(1, len(words))]
+    pairs = [p for p in pairs if all(p)]
+    if not pairs:
         raise argparse.ArgumentTypeError(f"{text!r}: OLD=NEW is needed")
-    return old, new
+    return next((p for p in pairs if pathlib.Path(p[0]).exists()), pairs[0])
 
 
 def options_of(argv):
     p = argparse.ArgumentParser(prog="python -m stoker.patch", description=__doc__.splitlines()[0])
     p.add_argument("script", type=pathlib.Path)
+    p.add_argument("--module", action="store_true", help="the script is a module, as after python -m")
     p.add_argument("--packed", type=pair, action="append", default=[], metavar="FOLDER=DATASET",
                    help="pictures of FOLDER are read from the packed DATASET")
     p.add_argument("--moved", type=pair, action="append", default=[], metavar="OLD=NEW",
                    help="data at OLD, or below it, is read at NEW")
+    p.add_argument("--loader", action="store_true", help="pictures are read by stoker where they are")
     p.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
                    help="an argument of every DataLoader: num_workers=8")
     p.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="a new file for the patch")
+    p.add_argument("--beside", action="store_true",
+                   help="write it to a new file beside the script; print its name and folder, then the patch")
     return p.parse_args(argv)
 
 
@@ -211,26 +289,44 @@ def write(path, text):
         out.write(text)
 
 
+def write_beside(script, text):
+    """A new file: train.py.stoker.diff, train.py.stoker-2.diff, …"""
+    for n in range(1, 1000):
+        path = script.with_name(f"{script.name}.stoker{f'-{n}' if n > 1 else ''}.diff")
+        try:
+            write(path, text)
+            return path
+        except FileExistsError:
+            continue
+    raise FileExistsError(f"{script.parent} has too many patches of it")
+
+
+def run(args):
+    """(status, standard output, standard error)"""
+    script, root = module_file(str(args.script)) if args.module else (args.script, args.script.parent)
+    text, said = diff_of_all(script, root, packed=dict(args.packed), moved=dict(args.moved),
+                             loader=args.loader, options=dict(args.set))
+    if not text:
+        return 1, "", [*said, f"{args.script}: no call that this patch could change, nor in the modules of its "
+                       "folder: change it by hand, as `stoker advise` shows"]
+    if args.output:
+        write(args.output, text)
+    if args.beside:
+        text = f"{write_beside(script.resolve(), text)}\n{root.resolve()}\n{text}"
+    return 0, "" if args.output else text, said
+
+
 def main(argv=None):
     args = options_of(argv)
     try:
-        source = args.script.read_bytes()
-        made, said = patched(source, dict(args.packed), dict(args.moved), dict(args.set))
-        text = diff(args.script.name, source, made)
-        if args.output and text:
-            write(args.output, text)
+        status, text, said = run(args)
     except (OSError, SyntaxError, ValueError) as wrong:
         print(f"stoker.patch: {args.script}: {wrong}", file=sys.stderr)
         return 2
     for line in said:
-        print(f"{args.script}: {line}", file=sys.stderr)
-    if not text:
-        print(f"{args.script}: no call that this patch could change: change it by hand, as `stoker advise` "
-              "shows", file=sys.stderr)
-        return 1
-    if not args.output:
-        sys.stdout.write(text)
-    return 0
+        print(line, file=sys.stderr)
+    sys.stdout.write(text)
+    return status
 
 
 if __name__ == "__main__":

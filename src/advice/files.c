@@ -157,6 +157,11 @@ static bool has_other_side(struct advisor *ad, const char *folder)
     return false;
 }
 
+static bool in_torch(struct advisor *ad, const char *folder)
+{
+    return strcmp(stk_advice_loader(ad, folder).loader.framework, "torch") == 0;
+}
+
 /* Files that stoker reads go to its loader; those of other libraries are merged by these. */
 static void small_files_actions(struct advisor *ad, struct stk_finding *f,
                                 const struct stk_usage *u, const char *folder)
@@ -174,8 +179,7 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
             "needs to be converted.%s Packing pays if the files are tiny or the metadata server is "
             "busy: a few large files are read in requests of megabytes. Where folders are classes, "
             "the labels are kept%s.",
-            stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader."
-                                     : "",
+            in_torch(ad, folder) ? " MapDataset keeps your own decoding and your DataLoader." : "",
             stk_kind_evaluated(folder)
                 ? ""
                 : "; --shuffle mixes them, so that readers do not meet one class after the other");

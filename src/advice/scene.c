@@ -78,8 +78,9 @@ void stk_advice_scene(struct advisor *ad)
         ad->scene.framework = stk_analysis_loaded(a, "torch")        ? "torch"
                               : stk_analysis_loaded(a, "tensorflow") ? "tf"
                                                                      : "numpy";
-    ad->trains =
-        !known || strcmp(ad->scene.framework, "numpy") != 0 || stk_analysis_loaded(a, "jax");
+    /* Without a framework, data that is read epoch after epoch says it. */
+    ad->trains = !known || strcmp(ad->scene.framework, "numpy") != 0 ||
+                 stk_analysis_loaded(a, "jax") || a->nepochs > 1;
     sizes_of_command(ad);
 }
 

@@ -211,3 +211,11 @@ const char *stk_format_count(uint64_t v, char *buf, size_t n)
     snprintf(buf, n, "%s", out);
     return buf;
 }
+
+const char *stk_format_number(double v, char *buf, size_t n)
+{
+    if (v >= 1e4 && v < 1e15)
+        return stk_format_count((uint64_t)(v + 0.5), buf, n);
+    snprintf(buf, n, "%.4g", v);
+    return buf;
+}

@@ -15,5 +15,7 @@ int stk_parse_u64(const char *s, uint64_t *v, struct stk_err *err);
 const char *stk_format_size(uint64_t bytes, char *buf, size_t n);
 const char *stk_format_duration(double seconds, char *buf, size_t n);
 const char *stk_format_count(uint64_t v, char *buf, size_t n);
+/* Four digits, and never an exponent for what people count: "0.01234", "1234", "12,709". */
+const char *stk_format_number(double v, char *buf, size_t n);
 
 #endif

@@ -58,15 +58,17 @@ int stk_bio_open(struct stk_bio *b, const char *name, struct stk_bio_file *f, st
     return rc;
 }
 
-int stk_bio_open_sized(struct stk_bio *b, const char *name, uint64_t size, struct stk_bio_file *f,
+int stk_bio_open_found(struct stk_bio *b, const char *name, struct stk_bio_file *f,
                        struct stk_err *err)
 {
-    *f = (struct stk_bio_file){.fresh = true, .size = size};
+    struct stat st;
+    *f = (struct stk_bio_file){.fresh = true};
     snprintf(f->name, sizeof f->name, "%s", name);
     double t = stk_bench_now(b->clock);
     f->fd = openat(b->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (f->fd < 0)
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
         return failed(b, f, "open", err);
+    f->size = (uint64_t)st.st_size;
     stk_bench_spend(b->clock, 0);
     b->tally->opens++;
     b->tally->open_s += stk_bench_now(b->clock) - t;
@@ -86,8 +88,10 @@ int stk_bio_stat(struct stk_bio *b, const char *name, struct stk_err *err)
 
 void stk_bio_seek(struct stk_bio *b, struct stk_bio_file *f, uint64_t off)
 {
+    double t = stk_bench_now(b->clock);
     (void)lseek(f->fd, (off_t)off, SEEK_SET);
     b->tally->seeks++;
+    b->tally->open_s += stk_bench_now(b->clock) - t;
 }
 
 void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint64_t n,
@@ -118,8 +122,11 @@ int stk_bio_read(struct stk_bio *b, struct stk_bio_file *f, void *p, size_t n, u
     stk_bench_spend(b->clock, *got);
     if (b->cache == STK_CACHE_DROP && k > 0)
         (void)posix_fadvise(f->fd, (off_t)off, (off_t)k, POSIX_FADV_DONTNEED);
+    double took = stk_bench_now(b->clock) - t;
     if (k > 0)
-        stk_bio_count(b, f, off, *got, stk_bench_now(b->clock) - t);
+        stk_bio_count(b, f, off, *got, took);
+    else
+        b->tally->request_s += took; /* the end of the file: no request, but its time */
     return 0;
 }
 

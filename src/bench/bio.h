@@ -27,8 +27,8 @@ struct stk_bio_file {
 #define STK_BIO_NONE ((struct stk_bio_file){.fd = -1})
 
 int stk_bio_open(struct stk_bio *b, const char *name, struct stk_bio_file *f, struct stk_err *err);
-/* The same for a regular file whose size is known: no call but open(). */
-int stk_bio_open_sized(struct stk_bio *b, const char *name, uint64_t size, struct stk_bio_file *f,
+/* The same without checks for a regular file that the caller found. */
+int stk_bio_open_found(struct stk_bio *b, const char *name, struct stk_bio_file *f,
                        struct stk_err *err);
 int stk_bio_stat(struct stk_bio *b, const char *name, struct stk_err *err);
 void stk_bio_seek(struct stk_bio *b, struct stk_bio_file *f, uint64_t off);

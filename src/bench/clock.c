@@ -8,6 +8,9 @@
 
 #include "base/pool.h"
 
+#define LINE  64u /* bytes */
+#define LINES 256 /* between two looks at the clock */
+
 double stk_bench_now(const struct stk_bench_clock *c)
 {
     return c->model->is_virtual ? c->now_s : stk_now();
@@ -40,18 +43,26 @@ static double cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Changes one byte per cache line of some lines from *at on. */
+static void touch(volatile uint8_t *work, size_t size, size_t *at)
+{
+    for (int i = 0; i < LINES; i++, *at = (*at + LINE) % size)
+        work[*at]++;
+}
+
 /* Looks at the clock that needs no system call, and at the CPU clock only when the time may have
  * passed: a thread that decodes makes no system calls, at which the kernel would let others run. */
-void stk_bench_burn(struct stk_bench_clock *c, double cpu_s)
+void stk_bench_burn(struct stk_bench_clock *c, double cpu_s, uint8_t *work, size_t size)
 {
     if (c->model->is_virtual) {
         c->now_s += cpu_s;
         return;
     }
+    size_t at = 0;
     double end = cpu_now() + cpu_s;
     for (double left = cpu_s; left > 0; left = end - cpu_now())
-        for (double until = stk_now() + left; stk_now() < until;) {
-        }
+        for (double until = stk_now() + left; stk_now() < until;)
+            touch(work, size, &at);
 }
 
 void stk_bench_spend(struct stk_bench_clock *c, uint64_t bytes)

@@ -8,6 +8,7 @@
 #define STK_BENCH_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The model of storage behind a virtual clock; all zero: the real clock. */
@@ -28,8 +29,10 @@ struct stk_bench_clock {
 double stk_bench_now(const struct stk_bench_clock *c);
 /* Waits until that time, or returns at once if it has passed. */
 void stk_bench_until(struct stk_bench_clock *c, double at_s);
-/* Uses that much CPU time in this thread; virtual: that much time passes. */
-void stk_bench_burn(struct stk_bench_clock *c, double cpu_s);
+/* Uses that much CPU time in this thread; virtual: that much time passes. It goes through `work`
+ * again and again, as decoding goes through its pictures: the caches of the core are not the
+ * kernel's any more afterwards, and the next calls take longer. */
+void stk_bench_burn(struct stk_bench_clock *c, double cpu_s, uint8_t *work, size_t size);
 /* Virtual: not before that time, at which another thread handed something over. */
 void stk_bench_after(struct stk_bench_clock *c, double at_s);
 /* Virtual: the time that a request of that many bytes takes. */

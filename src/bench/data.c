@@ -11,118 +11,9 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "bench/data_priv.h"
 #include "bench/reader.h"
 #include "bench/spare.h"
-
-#define NOTE_MAX   (1u << 20)
-#define NOTE_KIND  "stoker bench data"
-#define PART       ".partial"
-#define FOLDER_LEN 32
-
-/* ---- the note ------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *key, const char *end)
-{
-    size_t n = strlen(key), k = strlen(end);
-    return n >= k && strcmp(key + n - k, end) == 0;
-}
-
-/* Only what decides the names and the bytes of the files. */
-static bool decides(const char *key)
-{
-    if (strncmp(key, "files.", 6) == 0)
-        return ends_with(key, ".count") || ends_with(key, ".size");
-    return (strncmp(key, "dataset.", 8) == 0 && strcmp(key, "dataset.path") != 0) ||
-           strcmp(key, "name") == 0;
-}
-
-static int write_note(const struct stk_bench_data *d, bool complete, struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw j;
-    stk_jw_init(&j, &b, false); /* as compare_note() writes ours */
-    stk_jw_open(&j, '{');
-    stk_jw_put_str(&j, "kind", NOTE_KIND);
-    stk_jw_put_bool(&j, "complete", complete);
-    stk_jw_key(&j, "workload");
-    stk_jw_open(&j, '{');
-    stk_workload_json(d->w, &j);
-    stk_jw_close(&j, '}');
-    stk_jw_close(&j, '}');
-    stk_buf_putc(&b, '\n');
-    int rc = stk_buf_check(&b, err);
-    rc = rc ? rc
-            : stk_write_file_at(d->dirfd, STK_BENCH_NOTE, b.data, b.len, STK_SHARED, STK_BENCH_NOTE,
-                                err);
-    stk_buf_release(&b);
-    return rc;
-}
-
-/* The note as a tree in the arena. STK_E_NOTFOUND: there is none. */
-static int read_note(int dirfd, const char *dir, struct stk_arena *arena, struct stk_jval **out,
-                     struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_err why = {0};
-    char path[4400];
-    snprintf(path, sizeof path, "%s/%s", dir, STK_BENCH_NOTE);
-    *out = NULL;
-    int rc = stk_read_file_at(dirfd, STK_BENCH_NOTE, O_NOFOLLOW, NOTE_MAX, &b, path, &why);
-    if (rc < 0 && why.sys_errno == ENOENT) {
-        stk_buf_release(&b);
-        return 0;
-    }
-    char *text = rc == 0 ? stk_arena_dup(arena, b.data, b.len) : NULL;
-    size_t n = b.len;
-    stk_buf_release(&b);
-    if (rc == 0 && !text)
-        return stk_err_nomem(err, n);
-    rc = rc ? rc : stk_json_parse(arena, text, n, out, &why);
-    const struct stk_jval *kind = rc == 0 ? stk_json_get(*out, "kind") : NULL;
-    if (rc == 0 && (!kind || kind->type != STK_JSTR || strcmp(kind->str, NOTE_KIND) != 0))
-        rc = stk_err_set(&why, STK_E_CORRUPT, path, -1, "not a note of stoker bench");
-    if (rc < 0 && err)
-        *err = why;
-    return rc;
-}
-
-/* Compares the note's keys with ours, as JSON text. */
-static int compare_note(const struct stk_bench_data *d, const struct stk_jval *note,
-                        struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jval *ours;
-    struct stk_jw j;
-    const struct stk_jval *theirs = stk_json_get(note, "workload");
-    stk_jw_init(&j, &b, false);
-    stk_jw_open(&j, '{');
-    stk_workload_json(d->w, &j);
-    stk_jw_close(&j, '}');
-    int rc = stk_buf_check(&b, err);
-    rc = rc ? rc : stk_json_parse(&arena, (const char *)b.data, b.len, &ours, err);
-    for (size_t i = 0; rc == 0 && i < ours->len; i++) {
-        const char *key = ours->name[i].str;
-        const struct stk_jval *a = theirs ? stk_json_get(theirs, key) : NULL;
-        const struct stk_jval *o = &ours->item[i];
-        bool same = a && a->raw_len == o->raw_len && memcmp(a->raw, o->raw, o->raw_len) == 0;
-        if (!same && decides(key))
-            rc = stk_err_set(err, STK_E_EXISTS, d->dir, -1,
-                             "holds the data of another workload: %s is %.*s there and %.*s here; "
-                             "use another --data, or remove it with --clean",
-                             key, a ? (int)a->raw_len : 7, a ? a->raw : "missing",
-                             (int)o->raw_len, o->raw);
-    }
-    stk_arena_release(&arena);
-    stk_buf_release(&b);
-    return rc;
-}
-
-static bool is_complete(const struct stk_jval *note)
-{
-    const struct stk_jval *v = stk_json_get(note, "complete");
-    return v && v->type == STK_JBOOL && v->b;
-}
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -161,13 +52,13 @@ int stk_bench_data_open(struct stk_bench_data *d, const struct stk_workload *w, 
     struct stk_jval *note = NULL;
     *d = (struct stk_bench_data){.w = w, .dir = dir, .dirfd = -1};
     int rc = open_dir(d, err);
-    rc = rc ? rc : read_note(d->dirfd, dir, &arena, &note, err);
+    rc = rc ? rc : stk_bench_note_read(d->dirfd, dir, &arena, &note, err);
     if (rc == 0 && !note)
         rc = stk_err_set(err, STK_E_SYS, dir, -1,
                          "holds no dataset of stoker bench (no %s); generate it with --generate",
                          STK_BENCH_NOTE);
-    rc = rc ? rc : compare_note(d, note, err);
-    if (rc == 0 && !is_complete(note))
+    rc = rc ? rc : stk_bench_note_compare(d, note, err);
+    if (rc == 0 && !stk_bench_note_is_complete(note))
         rc = stk_err_set(err, STK_E_SYS, dir, -1,
                          "the dataset is not complete; --generate resumes its generation");
     stk_arena_release(&arena);
@@ -207,7 +98,7 @@ static bool is_empty(int dirfd)
 }
 
 /* "train" or "train/00017", opened; made if missing. */
-static int enter_folder(const struct stk_bench_data *d, const char *name, int *out,
+int stk_bench_data_enter(const struct stk_bench_data *d, const char *name, int *out,
                         struct stk_err *err)
 {
     char part[STK_BENCH_NAME];
@@ -229,7 +120,7 @@ static int enter_folder(const struct stk_bench_data *d, const char *name, int *o
     return 0;
 }
 
-static uint64_t all_files(const struct stk_workload *w)
+uint64_t stk_bench_data_files(const struct stk_workload *w)
 {
     return w->dataset.format == STK_BENCH_REPLAY ? stk_bench_groups_files(w)
                                                  : w->dataset.files + w->dataset.eval_files;
@@ -247,14 +138,14 @@ struct making {
 /* Files that this process makes: every `ranks`th. */
 static uint64_t share_of(const struct making *m)
 {
-    return (all_files(m->d->w) + m->ranks - 1 - m->rank) / m->ranks;
+    return (stk_bench_data_files(m->d->w) + m->ranks - 1 - m->rank) / m->ranks;
 }
 
 static int write_one(const struct stk_workload *w, uint64_t file, int dirfd, const char *base,
                      const char *path, struct stk_err *err)
 {
     char partial[STK_BENCH_NAME + 16];
-    snprintf(partial, sizeof partial, "%s" PART, base);
+    snprintf(partial, sizeof partial, "%s" STK_BENCH_PART, base);
     int rc = stk_unlink_at(dirfd, partial, path, err); /* of a killed run */
     rc = rc ? rc : stk_bench_kind_of(w->dataset.format)->write(w, file, dirfd, partial, path, err);
     if (rc == 0 && stk_rename_at(dirfd, partial, dirfd, base) < 0)
@@ -265,7 +156,7 @@ static int write_one(const struct stk_workload *w, uint64_t file, int dirfd, con
 }
 
 /* The workload that file number `item` of all belongs to, training first, and its number there. */
-static const struct stk_workload *file_of(const struct stk_workload *w, uint64_t item,
+const struct stk_workload *stk_bench_data_file(const struct stk_workload *w, uint64_t item,
                                           struct stk_workload *eval, uint64_t *file)
 {
     *file = item;
@@ -282,14 +173,14 @@ static int make_file(void *user, uint64_t item, unsigned thread, struct stk_err 
     struct making *m = user;
     struct stk_workload eval;
     uint64_t file;
-    const struct stk_workload *w = file_of(m->d->w, m->rank + item * m->ranks, &eval, &file);
+    const struct stk_workload *w = stk_bench_data_file(m->d->w, m->rank + item * m->ranks, &eval, &file);
     char name[STK_BENCH_NAME], path[4400];
     int dirfd = -1;
     (void)thread;
     stk_bench_file_name(w, file, name);
     snprintf(path, sizeof path, "%s/%s", m->d->dir, name);
     const char *base = stk_base_name(name);
-    int rc = enter_folder(m->d, name, &dirfd, err);
+    int rc = stk_bench_data_enter(m->d, name, &dirfd, err);
     bool there = rc == 0 && faccessat(dirfd, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     if (rc == 0 && !there)
         rc = write_one(w, file, dirfd, base, path, err);
@@ -325,16 +216,16 @@ static int claim(struct stk_bench_data *d, bool *complete, struct stk_err *err)
     struct stk_jval *note = NULL;
     int rc = make_parents(d->dir, err);
     rc = rc ? rc : stk_own_folder(d->dir, STK_OWN_MAKE, &d->dirfd, err);
-    rc = rc ? rc : read_note(d->dirfd, d->dir, &arena, &note, err);
+    rc = rc ? rc : stk_bench_note_read(d->dirfd, d->dir, &arena, &note, err);
     if (rc == 0 && !note && !is_empty(d->dirfd))
         rc = stk_err_set(err, STK_E_EXISTS, d->dir, -1,
                          "is not empty and was not made by stoker bench: nothing was written; "
                          "name a new folder");
     if (rc == 0 && note)
-        rc = compare_note(d, note, err);
-    *complete = rc == 0 && note && is_complete(note);
+        rc = stk_bench_note_compare(d, note, err);
+    *complete = rc == 0 && note && stk_bench_note_is_complete(note);
     if (rc == 0 && !note)
-        rc = write_note(d, false, err);
+        rc = stk_bench_note_write(d, false, err);
     stk_arena_release(&arena);
     return rc;
 }
@@ -366,7 +257,7 @@ static int make_share(struct making *m, unsigned jobs, struct stk_err *err)
     if (rc == 0 && syncfs(m->d->dirfd) < 0)
         rc = stk_err_sys(err, m->d->dir, "sync");
     rc = rc ? rc : meet(m, err);
-    return rc || m->rank ? rc : write_note(m->d, true, err);
+    return rc || m->rank ? rc : stk_bench_note_write(m->d, true, err);
 }
 
 int stk_bench_data_generate(struct stk_bench_data *d, const struct stk_workload *w, const char *dir,
@@ -398,145 +289,13 @@ int stk_bench_data_generate(struct stk_bench_data *d, const struct stk_workload 
     return rc;
 }
 
-/* ---- cleaning ------------------------------------------------------------------------------- */
-
-/* Sets a key from the note. */
-static int take_key(const struct stk_jval *keys, const char *key, const char *dir, bool must,
-                    struct stk_workload *w, struct stk_err *err)
-{
-    char text[200];
-    const struct stk_jval *v = keys ? stk_json_get(keys, key) : NULL;
-    if (!v && !must)
-        return 0;
-    if (!v || (v->type != STK_JSTR && v->type != STK_JINT))
-        return stk_err_set(err, STK_E_CORRUPT, dir, -1, "the note %s lacks %s", STK_BENCH_NOTE,
-                           key);
-    snprintf(text, sizeof text, "%s=%.*s", key,
-             v->type == STK_JSTR ? (int)v->len : (int)v->raw_len,
-             v->type == STK_JSTR ? v->str : v->raw);
-    return stk_workload_set(w, text, err);
-}
-
-static int groups_of(const struct stk_jval *keys, const char *dir, struct stk_workload *w,
-                     struct stk_err *err)
-{
-    int rc = 0;
-    for (size_t g = 0; g < STK_GROUPS && rc == 0; g++) {
-        char key[32];
-        snprintf(key, sizeof key, "files.%zu.count", g + 1);
-        rc = take_key(keys, key, dir, false, w, err);
-        if (stk_json_get(keys, key))
-            w->group[g].path = "";
-    }
-    return rc;
-}
-
-/* The workload in a note: what decides the names of the files. */
-static int workload_of(const struct stk_jval *note, const char *dir, struct stk_workload *w,
-                       struct stk_err *err)
-{
-    static const char *const wanted[] = {
-        "name", "dataset.format", "dataset.files", "dataset.eval_files", "dataset.folders",
-        "dataset.eval_folders", NULL};
-    const struct stk_jval *keys = stk_json_get(note, "workload");
-    int rc = 0;
-    for (const char *const *k = wanted; *k && rc == 0; k++)
-        rc = take_key(keys, *k, dir, true, w, err);
-    if (rc == 0 && w->dataset.format == STK_BENCH_REPLAY)
-        rc = groups_of(keys, dir, w, err);
-    if (rc == 0 && (strchr(w->name, '/') || !*w->name))
-        rc = stk_err_set(err, STK_E_CORRUPT, dir, -1, "the note has an impossible name");
-    return rc;
-}
-
-static int remove_files(const struct stk_bench_data *d, uint64_t *files, struct stk_err *err)
-{
-    char name[STK_BENCH_NAME], partial[STK_BENCH_NAME + 16], path[4400];
-    int rc = 0;
-    for (uint64_t i = 0; i < all_files(d->w) && rc == 0; i++) {
-        struct stk_workload eval;
-        uint64_t file;
-        int dirfd = -1;
-        const struct stk_workload *w = file_of(d->w, i, &eval, &file);
-        stk_bench_file_name(w, file, name);
-        snprintf(path, sizeof path, "%s/%s", d->dir, name);
-        snprintf(partial, sizeof partial, "%s" PART, stk_base_name(name));
-        rc = enter_folder(d, name, &dirfd, err);
-        bool there =
-            rc == 0 && faccessat(dirfd, stk_base_name(name), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-        rc = rc ? rc : stk_unlink_at(dirfd, stk_base_name(name), path, err);
-        rc = rc ? rc : stk_unlink_at(dirfd, partial, path, err);
-        *files += rc == 0 && there;
-        if (dirfd >= 0)
-            close(dirfd);
-    }
-    return rc;
-}
-
-/* Folders that are empty now; one with files of others stays. */
-static void remove_folders(const struct stk_bench_data *d, const char *above, uint64_t folders)
-{
-    char name[FOLDER_LEN];
-    int dirfd = openat(d->dirfd, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    for (uint64_t i = 0; dirfd >= 0 && i < folders; i++) {
-        snprintf(name, sizeof name, "%05llu", (unsigned long long)i);
-        (void)stk_rmdir_at(dirfd, name);
-    }
-    if (dirfd >= 0)
-        close(dirfd);
-    (void)stk_rmdir_at(d->dirfd, above);
-}
-
-static int clean_open(struct stk_bench_data *d, const struct stk_jval *note, uint64_t *files,
-                      struct stk_err *err)
-{
-    struct stk_workload w = {0};
-    d->w = &w;
-    int rc = workload_of(note, d->dir, &w, err);
-    if (rc == 0 && w.dataset.format != STK_BENCH_NONE)
-        rc = remove_files(d, files, err);
-    if (rc == 0) {
-        remove_folders(d, "train", w.dataset.folders);
-        remove_folders(d, "eval", w.dataset.eval_folders);
-    }
-    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_INDEX, d->dir, err);
-    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_EVAL_INDEX, d->dir, err);
-    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_NOTE, d->dir, err);
-    stk_workload_release(&w);
-    d->w = NULL;
-    return rc;
-}
-
-int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err)
-{
-    struct stk_bench_data d = {.dir = dir, .dirfd = -1};
-    struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jval *note = NULL;
-    *files = 0;
-    int rc = stk_own_folder(dir, 0, &d.dirfd, err), parent = -1;
-    rc = rc ? rc : read_note(d.dirfd, dir, &arena, &note, err);
-    if (rc == 0 && !note)
-        rc = stk_err_set(err, STK_E_SYS, dir, -1,
-                         "was not made by stoker bench (no %s): nothing was removed",
-                         STK_BENCH_NOTE);
-    rc = rc ? rc : clean_open(&d, note, files, err);
-    const char *name;
-    if (rc == 0 && stk_open_parent(dir, &parent, &name, NULL) == 0) {
-        (void)stk_rmdir_at(parent, name);
-        close(parent);
-    }
-    stk_arena_release(&arena);
-    stk_bench_data_close(&d);
-    return rc;
-}
-
 /* ---- the page cache ------------------------------------------------------------------------- */
 
 static const char *listed(const struct stk_bench_data *d, uint64_t item)
 {
     uint64_t file;
     size_t g = stk_bench_group_of(d->w, item, &file);
-    return d->list[g].file[file].name;
+    return d->list[g].file[file];
 }
 
 static void drop_file(int dirfd, const char *name)
@@ -575,14 +334,14 @@ static int drop_item(void *user, uint64_t i, unsigned thread, struct stk_err *er
     struct stk_workload eval;
     uint64_t file;
     (void)thread, (void)err;
-    const struct stk_workload *w = file_of(d->w, i, &eval, &file);
+    const struct stk_workload *w = stk_bench_data_file(d->w, i, &eval, &file);
     drop_file(d->dirfd, d->w->ngroups ? listed(d, i) : stk_bench_file_name(w, file, name));
     return 0;
 }
 
 void stk_bench_data_drop(const struct stk_bench_data *d, bool stoker)
 {
-    uint64_t n = d->w->dataset.format == STK_BENCH_NONE ? 0 : all_files(d->w);
+    uint64_t n = d->w->dataset.format == STK_BENCH_NONE ? 0 : stk_bench_data_files(d->w);
     bool elsewhere = stoker && d->w->reader.path;
     if (elsewhere)
         drop_tree(AT_FDCWD, d->w->reader.path, DROP_DEPTH);

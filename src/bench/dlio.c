@@ -1,4 +1,4 @@
-/* dlio.c - see dlio.h. The keys are those of DLIO's documentation and of its LoadConfig. */
+/* dlio.c - see dlio.h: takes the keys of a file of DLIO one by one, as dlio_keys.c says. */
 #include "bench/dlio.h"
 
 #include <stdio.h>
@@ -8,177 +8,6 @@
 #include "base/text.h"
 #include "bench/dlio_priv.h"
 #include "bench/yaml.h"
-
-/* What to do with a key. */
-enum how {
-    SETS,    /* sets the key `arg` of a workload */
-    PICKS,   /* sets the first word of `arg` to what stands behind the value: "KEY a=b c=d" */
-    KEEPS,   /* kept for stk_dlio_translate() */
-    ALLOWS,  /* kept, but only the values in `arg`, separated by blanks */
-    REFUSES, /* whatever its value */
-    UNUSED,  /* no effect on I/O */
-};
-
-struct row {
-    const char *key;
-    enum how how;
-    const char *arg;
-    const char *why; /* reason for a refusal; may be NULL */
-};
-
-/* A time: a number, or a distribution. */
-#define TIME(key_)                                                                                 \
-    {key_, KEEPS, NULL, NULL}, {key_ "_stdev", KEEPS, NULL, NULL},                                 \
-        {key_ ".type", KEEPS, NULL, NULL}, {key_ ".mean", KEEPS, NULL, NULL},                      \
-        {key_ ".stdev", KEEPS, NULL, NULL}, {key_ ".min", KEEPS, NULL, NULL},                      \
-        {key_ ".max", KEEPS, NULL, NULL}, {key_ ".shape", KEEPS, NULL, NULL},                      \
-        {key_ ".scale", KEEPS, NULL, NULL}, {key_ ".lam", KEEPS, NULL, NULL}
-
-static const char a_class[] = "classes of Python are not run here";
-
-static const struct row rows[] = {
-    {"model", KEEPS, NULL, NULL}, /* the name, in old files */
-    {"model.name", KEEPS, NULL, NULL},
-    {"model.type", UNUSED, NULL, NULL},
-    {"model.model_size", KEEPS, NULL, NULL},
-    {"model.model_size_bytes", KEEPS, NULL, NULL},
-    {"model.num_layers", KEEPS, NULL, NULL},
-    {"model.layer_parameters", KEEPS, NULL, NULL},
-    {"model.optimization_groups", KEEPS, NULL, NULL},
-    {"model.parallelism.tensor", SETS, "model.tensor", NULL},
-    {"model.parallelism.pipeline", SETS, "model.pipeline", NULL},
-    {"model.parallelism.data", KEEPS, NULL, NULL},
-    {"model.parallelism.zero_stage", SETS, "model.zero", NULL},
-    {"model.transformer.hidden_size", SETS, "model.hidden", NULL},
-    {"model.transformer.ffn_hidden_size", SETS, "model.ffn", NULL},
-    {"model.transformer.vocab_size", SETS, "model.vocabulary", NULL},
-    {"model.transformer.num_attention_heads", SETS, "model.heads", NULL},
-    {"model.transformer.num_kv_heads", SETS, "model.kv_heads", NULL},
-    {"model.model_datatype", PICKS, "model.weight int8=1 uint8=1 fp16=2 bf16=2 fp32=4 fp64=8",
-     NULL},
-    /* Three values per parameter. */
-    {"model.optimizer_datatype", PICKS,
-     "model.optimizer int8=3 uint8=3 fp16=6 bf16=6 fp32=12 fp64=24", NULL},
-
-    {"framework", ALLOWS, "tensorflow pytorch", NULL},
-
-    {"workflow.generate_data", KEEPS, NULL, NULL},
-    {"workflow.train", KEEPS, NULL, NULL},
-    {"workflow.evaluation", KEEPS, NULL, NULL},
-    {"workflow.checkpoint", KEEPS, NULL, NULL},
-    {"workflow.profiling", UNUSED, NULL, NULL},
-    {"workflow.debug", UNUSED, NULL, NULL},
-    {"workflow.do_eval", UNUSED, NULL, NULL}, /* in old files; DLIO does not read it */
-
-    {"storage.storage_type", ALLOWS, "local_fs parallel_fs",
-     "objects of a store are not read through a file system"},
-    {"storage.storage_root", KEEPS, NULL, NULL},
-    {"storage.storage_options", UNUSED, NULL, NULL},
-    {"storage.storage_options.access_key_id", UNUSED, NULL, NULL},
-    {"storage.storage_options.secret_access_key", UNUSED, NULL, NULL},
-    {"storage.storage_options.endpoint_url", UNUSED, NULL, NULL},
-    {"storage.storage_options.region", UNUSED, NULL, NULL},
-    {"storage.storage_options.s3_force_path_style", UNUSED, NULL, NULL},
-    {"storage.storage_options.s3_max_attempts", UNUSED, NULL, NULL},
-
-    {"dataset.data_folder", KEEPS, NULL, NULL},
-    {"dataset.format", PICKS,
-     "dataset.format tfrecord=tfrecord hdf5=hdf5 hdf5_opt=hdf5 csv=csv npz=npz npy=npy jpeg=files "
-     "png=files indexed_binary=indexed mmap_indexed_binary=mapped",
-     NULL},
-    {"dataset.num_files_train", SETS, "dataset.files", NULL},
-    {"dataset.num_files_eval", KEEPS, NULL, NULL},
-    {"dataset.num_samples_per_file", SETS, "dataset.samples_per_file", NULL},
-    {"dataset.record_length", KEEPS, NULL, NULL},
-    {"dataset.record_length_bytes", KEEPS, NULL, NULL},
-    {"dataset.record_length_stdev", KEEPS, NULL, NULL},
-    {"dataset.record_length_std", KEEPS, NULL, NULL},
-    {"dataset.record_length_bytes_stdev", KEEPS, NULL, NULL},
-    {"dataset.record_length_resize", UNUSED, NULL, NULL},
-    {"dataset.record_length_bytes_resize", UNUSED, NULL, NULL},
-    {"dataset.record_dims", KEEPS, NULL, NULL},
-    {"dataset.record_element_type", KEEPS, NULL, NULL},
-    {"dataset.record_element_bytes", UNUSED, NULL, NULL}, /* the type decides */
-    {"dataset.hdf5.chunk_dims", KEEPS, NULL, NULL},
-    {"dataset.hdf5.num_dset_per_record", ALLOWS, "1", "a file has one dataset here"},
-    {"dataset.hdf5.max_shape", UNUSED, NULL, NULL},
-    {"dataset.num_subfolders_train", SETS, "dataset.folders", NULL},
-    {"dataset.num_subfolders_eval", KEEPS, NULL, NULL},
-    {"dataset.file_prefix", UNUSED, NULL, NULL},
-    {"dataset.compression", KEEPS, NULL, NULL},
-    {"dataset.compression_level", UNUSED, NULL, NULL},
-    {"dataset.enable_chunking", KEEPS, NULL, NULL},
-    {"dataset.chunk_size", KEEPS, NULL, NULL},
-    {"dataset.eval_num_samples_per_file", UNUSED, NULL, NULL}, /* in old files; DLIO ignores it */
-    {"dataset.keep_files", ALLOWS, "true", "remove the files with --clean after the run"},
-    {"dataset.generation_buffer_size", UNUSED, NULL, NULL},
-
-    {"reader.data_loader", ALLOWS, "tensorflow pytorch dali",
-     "the other loaders read in ways of their own, or not at all"},
-    {"reader.data_loader_classname", REFUSES, NULL, a_class},
-    {"reader.reader_classname", REFUSES, NULL, a_class},
-    {"reader.data_loader_sampler", UNUSED, NULL, NULL},
-    {"reader.multiprocessing_context", UNUSED, NULL, NULL},
-    {"reader.batch_size", SETS, "training.batch", NULL},
-    {"reader.batch_size_eval", SETS, "training.eval_batch", NULL},
-    {"reader.read_threads", SETS, "reader.threads", NULL},
-    {"reader.computation_threads", UNUSED, NULL, NULL},
-    {"reader.prefetch_size", KEEPS, NULL, NULL},
-    {"reader.file_shuffle", ALLOWS, "off seed random true false", NULL},
-    {"reader.sample_shuffle", ALLOWS, "off seed random true false", NULL},
-    {"reader.shuffle_size", UNUSED, NULL, NULL},
-    {"reader.file_access", ALLOWS, "multi shared collective mpio posix", NULL},
-    {"reader.read_type", PICKS, "reader.load on_demand=step memory=start", NULL},
-    {"reader.transfer_size", SETS, "access.transfer", NULL},
-    TIME("reader.preprocess_time"),
-    {"reader.pin_memory", UNUSED, NULL, NULL},
-    {"reader.dont_use_mmap", UNUSED, NULL, NULL},
-    {"reader.transformed_record_dims", UNUSED, NULL, NULL},
-    {"reader.transformed_record_element_type", UNUSED, NULL, NULL},
-    {"reader.odirect", PICKS, "reader.cache true=direct false=keep", NULL},
-
-    {"train.epochs", SETS, "training.epochs", NULL},
-    {"train.epoch", SETS, "training.epochs", NULL},
-    TIME("train.computation_time"),
-    {"train.total_training_steps", KEEPS, NULL, NULL},
-    {"train.seed", SETS, "dataset.seed", NULL},
-    {"train.seed_change_epoch", SETS, "access.reshuffle", NULL},
-
-    TIME("evaluation.eval_time"),
-    {"evaluation.eval_after_epoch", SETS, "training.eval_first", NULL},
-    {"evaluation.epochs_between_evals", KEEPS, NULL, NULL},
-
-    {"checkpoint.checkpoint_folder", UNUSED, NULL, NULL},
-    {"checkpoint.checkpoint_after_epoch", KEEPS, NULL, NULL},
-    {"checkpoint.epochs_between_checkpoints", KEEPS, NULL, NULL},
-    {"checkpoint.steps_between_checkpoints", KEEPS, NULL, NULL},
-    {"checkpoint.time_between_checkpoints", KEEPS, NULL, NULL},
-    {"checkpoint.num_checkpoints_write", KEEPS, NULL, NULL},
-    {"checkpoint.num_checkpoints_read", KEEPS, NULL, NULL},
-    {"checkpoint.checkpoint_mechanism_classname", REFUSES, NULL, a_class},
-    {"checkpoint.mode", ALLOWS, "default subset", NULL},
-    {"checkpoint.recovery_rank_shift", SETS, "checkpoint.shift", NULL},
-    {"checkpoint.rank_sync", UNUSED, NULL, NULL}, /* ranks always meet after a checkpoint */
-    {"checkpoint.randomize_tensor", UNUSED, NULL, NULL},
-    {"checkpoint.ksm", UNUSED, NULL, NULL},
-    {"checkpoint.ksm.madv_mergeable_id", UNUSED, NULL, NULL},
-    {"checkpoint.ksm.high_ram_trigger", UNUSED, NULL, NULL},
-    {"checkpoint.ksm.low_ram_exit", UNUSED, NULL, NULL},
-    {"checkpoint.ksm.await_time", UNUSED, NULL, NULL},
-    {"checkpoint.model_size", KEEPS, NULL, NULL},
-    {"checkpoint.type", PICKS, "checkpoint.ranks rank_zero=zero all_ranks=all", NULL},
-    {"checkpoint.fsync", SETS, "checkpoint.fsync", NULL},
-
-    {"metric.au", KEEPS, NULL, NULL},
-    {"output.folder", UNUSED, NULL, NULL},
-    {"output.log_file", UNUSED, NULL, NULL},
-    {"output.metric.exclude_start_steps", SETS, "training.warmup", NULL},
-    {"output.metric.exclude_end_steps", SETS, "training.cooldown", NULL},
-    {"profiling.profiler", UNUSED, NULL, NULL},
-    {"profiling.iostat_devices", UNUSED, NULL, NULL},
-};
-#define NROWS (sizeof rows / sizeof *rows)
-_Static_assert(NROWS <= STK_DLIO_ROWS, "a value is kept for every row");
 
 /* DLIO's defaults that are not ours. */
 static const char *const defaults[] = {
@@ -193,8 +22,8 @@ void stk_dlio_release(struct stk_dlio *d)
 
 static int row_of(const char *key)
 {
-    for (size_t i = 0; i < NROWS; i++)
-        if (strcmp(rows[i].key, key) == 0)
+    for (size_t i = 0; i < stk_dlio_nrows; i++)
+        if (strcmp(stk_dlio_rows[i].key, key) == 0)
             return (int)i;
     return -1;
 }
@@ -229,11 +58,11 @@ int stk_dlio_refuse(const struct stk_dlio_reading *r, const char *key, struct st
 static int unknown(const struct stk_dlio_reading *r, unsigned line, const char *key,
                    struct stk_err *err)
 {
-    const char *names[NROWS + 1];
+    const char *names[STK_DLIO_ROWS + 1];
     char why[200];
-    for (size_t i = 0; i < NROWS; i++)
-        names[i] = rows[i].key;
-    names[NROWS] = NULL;
+    for (size_t i = 0; i < stk_dlio_nrows; i++)
+        names[i] = stk_dlio_rows[i].key;
+    names[stk_dlio_nrows] = NULL;
     const char *near = stk_text_nearest(key, names);
     snprintf(why, sizeof why, "this key of DLIO is not replayed here%s%s%s",
              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
@@ -241,12 +70,12 @@ static int unknown(const struct stk_dlio_reading *r, unsigned line, const char *
 }
 
 /* The value is none of the words of `list`: a=b for PICKS, whose first word is our key. */
-static int not_listed(const struct stk_dlio_reading *r, const struct row *row, const char *value,
+static int not_listed(const struct stk_dlio_reading *r, const struct stk_dlio_row *row, const char *value,
                       struct stk_err *err)
 {
     char words[300] = "";
     size_t n = 0;
-    const char *p = row->arg + (row->how == PICKS ? strcspn(row->arg, " ") + 1 : 0);
+    const char *p = row->arg + (row->how == STK_DLIO_PICKS ? strcspn(row->arg, " ") + 1 : 0);
     for (size_t len; *p && n < sizeof words - 40; p += len, p += strspn(p, " ")) {
         len = strcspn(p, " ");
         n += (size_t)snprintf(words + n, sizeof words - n, " %.*s", (int)strcspn(p, "= "), p);
@@ -289,7 +118,7 @@ int stk_dlio_set(struct stk_dlio_reading *r, const char *key, const char *ours, 
                              : 0;
 }
 
-static int pick(struct stk_dlio_reading *r, const struct row *row, const char *value,
+static int pick(struct stk_dlio_reading *r, const struct stk_dlio_row *row, const char *value,
                 struct stk_err *err)
 {
     char ours[64], to[64];
@@ -303,52 +132,44 @@ static int pick(struct stk_dlio_reading *r, const struct row *row, const char *v
     return stk_dlio_set(r, row->key, ours, to, err);
 }
 
-static int apply(struct stk_dlio_reading *r, const struct row *row, const char *value,
+static int apply(struct stk_dlio_reading *r, const struct stk_dlio_row *row, const char *value,
                  struct stk_err *err)
 {
     switch (row->how) {
-    case SETS:
+    case STK_DLIO_SETS:
         return stk_dlio_set(r, row->key, row->arg, value, err);
-    case PICKS:
+    case STK_DLIO_PICKS:
         return pick(r, row, value, err);
-    case ALLOWS:
+    case STK_DLIO_ALLOWS:
         return listed(row->arg, value) ? 0 : not_listed(r, row, value, err);
-    case REFUSES:
+    case STK_DLIO_REFUSES:
         return stk_dlio_refuse(r, row->key, err, "%s", row->why);
-    case UNUSED:
+    case STK_DLIO_SKIPS:
         stk_buf_printf(&r->d->unused, "%s%s", r->d->unused.len ? ", " : "", row->key);
         return 0;
-    case KEEPS:
+    case STK_DLIO_KEEPS:
+    case STK_DLIO_RENAMES:
         break;
     }
     return 0;
 }
 
-/* Old names of sections and keys. */
-static void new_name(const char *key, char *buf, size_t n)
+#define OLD_SECTION "data_reader." /* of the section reader */
+
+/* The row of a key, also under an old name; -1: none. */
+static int row_of_any(const char *key)
 {
-    static const char *const renamed[][2] = {
-        {"data_reader.", "reader."},
-        {"checkpoint.optimization_groups", "model.optimization_groups"},
-        {"checkpoint.layer_parameters", "model.layer_parameters"},
-        {"checkpoint.num_layers", "model.num_layers"},
-        {"checkpoint.tensor_parallelism", "model.parallelism.tensor"},
-        {"checkpoint.pipeline_parallelism", "model.parallelism.pipeline"},
-    };
-    snprintf(buf, n, "%s", key);
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
-        size_t len = strlen(renamed[i][0]);
-        if (strncmp(key, renamed[i][0], len) == 0)
-            snprintf(buf, n, "%s%s", renamed[i][1], key + len);
-    }
+    char name[200];
+    bool old = strncmp(key, OLD_SECTION, strlen(OLD_SECTION)) == 0;
+    snprintf(name, sizeof name, "%s%s", old ? "reader." : "", key + (old ? strlen(OLD_SECTION) : 0));
+    int i = row_of(name);
+    return i >= 0 && stk_dlio_rows[i].how == STK_DLIO_RENAMES ? row_of(stk_dlio_rows[i].arg) : i;
 }
 
 static int take(struct stk_dlio_reading *r, const char *key, const char *value, unsigned line,
                 struct stk_err *err)
 {
-    char name[200];
-    new_name(key, name, sizeof name);
-    int i = row_of(name);
+    int i = row_of_any(key);
     if (i < 0)
         return unknown(r, line, key, err);
     r->line[i] = line;
@@ -356,7 +177,7 @@ static int take(struct stk_dlio_reading *r, const char *key, const char *value, 
     if (!*value || strcmp(value, "null") == 0)
         return 0; /* DLIO's default */
     r->value[i] = stk_arena_dup(&r->w->arena, value, strlen(value));
-    return r->value[i] ? apply(r, &rows[i], value, err) : stk_err_nomem(err, strlen(value));
+    return r->value[i] ? apply(r, &stk_dlio_rows[i], value, err) : stk_err_nomem(err, strlen(value));
 }
 
 /* "reader.batch_size=4" of "++workload.reader.batch_size=4" */

@@ -3,10 +3,8 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
-#include "base/num.h"
 #include "bench/dlio_priv.h"
 
 typedef struct stk_dlio_reading reading;
@@ -27,59 +25,6 @@ static const char *either(const reading *r, const char *a, const char *b)
     return text ? text : kept(r, b);
 }
 
-/* 0 if the key is not given. */
-static int number(const reading *r, const char *key, double *out, struct stk_err *err)
-{
-    const char *text = kept(r, key);
-    int64_t whole;
-    *out = 0;
-    if (text && stk_num_parse(text, strlen(text), &whole, out) == STK_NUM_NONE)
-        return stk_dlio_refuse(r, key, err, "\"%.60s\" is not a number", text);
-    return 0;
-}
-
-/* The first of the keys with a value above 0; ends with NULL. *key: that one, or the first. */
-static int first_number(const reading *r, const char *const *keys, const char **key, double *out,
-                        struct stk_err *err)
-{
-    int rc = 0;
-    *key = keys[0];
-    *out = 0;
-    for (; *keys && !(*out > 0) && rc == 0; keys++) {
-        rc = number(r, *keys, out, err);
-        if (*out > 0)
-            *key = *keys;
-    }
-    return rc;
-}
-
-static int set_number(reading *r, const char *key, const char *ours, double value,
-                      struct stk_err *err)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%.0f", value);
-    return stk_dlio_set(r, key, ours, text, err);
-}
-
-/* A list of numbers, "1009254400,865075200": their sum and product; none: 0 and 1. divisor: of each
- * number, rounded down. */
-static int list_of(const reading *r, const char *key, double divisor, double *sum, double *product,
-                   struct stk_err *err)
-{
-    const char *p = kept(r, key);
-    *sum = 0;
-    *product = 1;
-    for (char *end; p && *p; p = *end ? end + 1 : end) {
-        double v = strtod(p, &end);
-        if (end == p || (*end && *end != ',') || !(v >= 0) || v > 1e15)
-            return stk_dlio_refuse(r, key, err, "\"%.60s\" is not a list of numbers",
-                                   kept(r, key));
-        *sum += floor(v / divisor);
-        *product *= v;
-    }
-    return 0;
-}
-
 /* ---- the dataset ---------------------------------------------------------------------------- */
 
 static int translate_name(reading *r, struct stk_err *err)
@@ -91,27 +36,6 @@ static int translate_name(reading *r, struct stk_err *err)
         if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
             *p = '_';
     return stk_dlio_set(r, "model.name", "name", name, err);
-}
-
-/* Bytes of an element, by the names of numpy. */
-static int element(const reading *r, double *out, struct stk_err *err)
-{
-    static const struct {
-        const char *name;
-        double bytes;
-    } types[] = {{"uint8", 1}, {"int8", 1},    {"bool", 1},   {"uint16", 2},  {"int16", 2},
-                 {"float16", 2}, {"uint32", 4}, {"int32", 4},  {"float32", 4}, {"uint64", 8},
-                 {"int64", 8},   {"float64", 8}};
-    const char *text = kept(r, "dataset.record_element_type");
-    *out = 1;
-    for (size_t i = 0; text && i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, text) == 0) {
-            *out = types[i].bytes;
-            return 0;
-        }
-    return text ? stk_dlio_refuse(r, "dataset.record_element_type", err,
-                                  "\"%.60s\" is not replayed here", text)
-                : 0;
 }
 
 static const char *const lengths[] = {"dataset.record_length_bytes", "dataset.record_length", NULL};
@@ -126,10 +50,10 @@ static int translate_record(reading *r, double *bytes, struct stk_err *err)
     double mean, sd, one = 1, sum, dims;
     const char *key = lengths[0], *spread;
     char text[100];
-    int rc = first_number(r, lengths, &key, &mean, err);
-    rc = rc ? rc : first_number(r, spreads, &spread, &sd, err);
-    rc = rc ? rc : element(r, &one, err);
-    rc = rc ? rc : list_of(r, "dataset.record_dims", 1, &sum, &dims, err);
+    int rc = stk_dlio_first_number(r, lengths, &key, &mean, err);
+    rc = rc ? rc : stk_dlio_first_number(r, spreads, &spread, &sd, err);
+    rc = rc ? rc : stk_dlio_element(r, &one, err);
+    rc = rc ? rc : stk_dlio_list(r, "dataset.record_dims", 1, &sum, &dims, err);
     if (rc < 0)
         return rc;
     if (kept(r, "dataset.record_dims"))
@@ -145,9 +69,9 @@ static int translate_record(reading *r, double *bytes, struct stk_err *err)
 static int translate_chunk(reading *r, double *chunk, struct stk_err *err)
 {
     double sum, dims, one = 1;
-    int rc = number(r, "dataset.chunk_size", chunk, err);
-    rc = rc ? rc : element(r, &one, err);
-    rc = rc ? rc : list_of(r, "dataset.hdf5.chunk_dims", 1, &sum, &dims, err);
+    int rc = stk_dlio_number(r, "dataset.chunk_size", chunk, err);
+    rc = rc ? rc : stk_dlio_element(r, &one, err);
+    rc = rc ? rc : stk_dlio_list(r, "dataset.hdf5.chunk_dims", 1, &sum, &dims, err);
     if (rc < 0)
         return rc;
     if (!is_on(r, "dataset.enable_chunking"))
@@ -155,7 +79,7 @@ static int translate_chunk(reading *r, double *chunk, struct stk_err *err)
     if (kept(r, "dataset.hdf5.chunk_dims"))
         *chunk = dims * one;
     return *chunk > 0 && r->w->dataset.format == STK_BENCH_HDF5
-               ? set_number(r, "dataset.chunk_size", "dataset.chunk", *chunk, err)
+               ? stk_dlio_set_number(r, "dataset.chunk_size", "dataset.chunk", *chunk, err)
                : 0;
 }
 
@@ -176,7 +100,7 @@ static int translate_compression(reading *r, double record, double chunk, struct
         return 0;
     int rc = stk_dlio_set(r, key, "dataset.compression", "gzip", err);
     if (rc == 0 && hdf5 && !(chunk > 0)) /* h5py chooses a size; a sample is in its range */
-        rc = set_number(r, key, "dataset.chunk", record, err);
+        rc = stk_dlio_set_number(r, key, "dataset.chunk", record, err);
     return rc;
 }
 
@@ -236,14 +160,14 @@ static int translate_prefetch(reading *r, struct stk_err *err)
 {
     static const char key[] = "reader.prefetch_size";
     double n, threads = fmax(1, (double)r->w->reader.threads);
-    int rc = number(r, key, &n, err);
+    int rc = stk_dlio_number(r, key, &n, err);
     if (rc < 0)
         return rc;
     if (!kept(r, key))
         n = PREFETCH_DEFAULT;
     if (!loads_by_file(r))
         n = threads * (n > 0 ? ceil(n / threads) : PREFETCH_DEFAULT);
-    return set_number(r, key, "reader.prefetch", fmax(1, n), err);
+    return stk_dlio_set_number(r, key, "reader.prefetch", fmax(1, n), err);
 }
 
 static int translate_reader(reading *r, struct stk_err *err)
@@ -310,9 +234,9 @@ static int translate_time(reading *r, const char *key, const char *ours, struct 
 static int translate_steps(reading *r, struct stk_err *err)
 {
     double steps;
-    int rc = number(r, "train.total_training_steps", &steps, err);
+    int rc = stk_dlio_number(r, "train.total_training_steps", &steps, err);
     return rc == 0 && steps > 0
-               ? set_number(r, "train.total_training_steps", "training.most_steps", steps, err)
+               ? stk_dlio_set_number(r, "train.total_training_steps", "training.most_steps", steps, err)
                : rc;
 }
 
@@ -341,12 +265,12 @@ static int translate_sizes(reading *r, struct stk_err *err)
 {
     double layer, groups, product;
     double tensor = (double)r->w->model.tensor;
-    int rc = list_of(r, "model.layer_parameters", tensor, &layer, &product, err);
-    rc = rc ? rc : list_of(r, "model.optimization_groups", 1, &groups, &product, err);
+    int rc = stk_dlio_list(r, "model.layer_parameters", tensor, &layer, &product, err);
+    rc = rc ? rc : stk_dlio_list(r, "model.optimization_groups", 1, &groups, &product, err);
     if (rc == 0 && layer > 0)
-        rc = set_number(r, "model.layer_parameters", "model.layer_size", layer * tensor, err);
+        rc = stk_dlio_set_number(r, "model.layer_parameters", "model.layer_size", layer * tensor, err);
     if (rc == 0 && groups > 0)
-        rc = set_number(r, "model.optimization_groups", "model.optimizer_size", 3 * groups, err);
+        rc = stk_dlio_set_number(r, "model.optimization_groups", "model.optimizer_size", 3 * groups, err);
     return rc;
 }
 
@@ -355,11 +279,11 @@ static int translate_data(reading *r, struct stk_err *err)
     static const char key[] = "model.parallelism.data";
     const char *mode = kept(r, "checkpoint.mode");
     double copies;
-    int rc = number(r, key, &copies, err);
+    int rc = stk_dlio_number(r, key, &copies, err);
     if (rc == 0 && mode && strcmp(mode, "subset") == 0 && !(copies > 0))
         return stk_dlio_refuse(r, "checkpoint.mode", err,
                                "\"subset\" needs %s, the copies of the whole job", key);
-    return rc == 0 && copies > 0 ? set_number(r, key, "model.data", copies, err) : rc;
+    return rc == 0 && copies > 0 ? stk_dlio_set_number(r, key, "model.data", copies, err) : rc;
 }
 
 #define MODEL_DEFAULT 10240.0
@@ -371,13 +295,13 @@ static int translate_model(reading *r, struct stk_err *err)
                                         "checkpoint.model_size", NULL};
     double layers = 0, size = 0;
     const char *key = sizes[0];
-    int rc = number(r, "model.num_layers", &layers, err);
-    rc = rc ? rc : first_number(r, sizes, &key, &size, err);
+    int rc = stk_dlio_number(r, "model.num_layers", &layers, err);
+    rc = rc ? rc : stk_dlio_first_number(r, sizes, &key, &size, err);
     if (rc < 0)
         return rc;
     if (!(layers > 0))
-        return set_number(r, key, "checkpoint.files", size > 0 ? size : MODEL_DEFAULT, err);
-    rc = set_number(r, "model.num_layers", "model.layers", layers, err);
+        return stk_dlio_set_number(r, key, "checkpoint.files", size > 0 ? size : MODEL_DEFAULT, err);
+    rc = stk_dlio_set_number(r, "model.num_layers", "model.layers", layers, err);
     rc = rc ? rc : translate_sizes(r, err);
     return rc ? rc : translate_data(r, err);
 }
@@ -388,13 +312,13 @@ static int translate_schedule(reading *r, struct stk_err *err)
     static const char by_epochs[] = "checkpoint.epochs_between_checkpoints";
     static const char after_epoch[] = "checkpoint.checkpoint_after_epoch";
     double after, every, steps;
-    int rc = number(r, after_epoch, &after, err);
-    rc = rc ? rc : number(r, by_epochs, &every, err);
-    rc = rc ? rc : number(r, by_steps, &steps, err);
+    int rc = stk_dlio_number(r, after_epoch, &after, err);
+    rc = rc ? rc : stk_dlio_number(r, by_epochs, &every, err);
+    rc = rc ? rc : stk_dlio_number(r, by_steps, &steps, err);
     if (rc == 0 && steps > 0)
-        return set_number(r, by_steps, "checkpoint.every", steps, err);
-    rc = rc ? rc : set_number(r, by_epochs, "checkpoint.every_epochs", fmax(1, every), err);
-    return rc ? rc : set_number(r, after_epoch, "checkpoint.first_epoch", fmax(1, after), err);
+        return stk_dlio_set_number(r, by_steps, "checkpoint.every", steps, err);
+    rc = rc ? rc : stk_dlio_set_number(r, by_epochs, "checkpoint.every_epochs", fmax(1, every), err);
+    return rc ? rc : stk_dlio_set_number(r, after_epoch, "checkpoint.first_epoch", fmax(1, after), err);
 }
 
 static int translate_checkpoint(reading *r, struct stk_err *err)
@@ -402,10 +326,10 @@ static int translate_checkpoint(reading *r, struct stk_err *err)
     double restores;
     if (!is_on(r, "workflow.checkpoint"))
         return 0;
-    int rc = number(r, "checkpoint.num_checkpoints_read", &restores, err);
+    int rc = stk_dlio_number(r, "checkpoint.num_checkpoints_read", &restores, err);
     rc = rc ? rc : translate_model(r, err);
     if (rc == 0 && restores > 0)
-        rc = set_number(r, "checkpoint.num_checkpoints_read", "checkpoint.restores", restores, err);
+        rc = stk_dlio_set_number(r, "checkpoint.num_checkpoints_read", "checkpoint.restores", restores, err);
     return rc ? rc : translate_schedule(r, err);
 }
 
@@ -417,8 +341,8 @@ static int only_checkpoints(reading *r, struct stk_err *err)
     static const char count[] = "checkpoint.num_checkpoints_write";
     static const char pause[] = "checkpoint.time_between_checkpoints";
     double n, s;
-    int rc = number(r, count, &n, err);
-    rc = rc ? rc : number(r, pause, &s, err);
+    int rc = stk_dlio_number(r, count, &n, err);
+    rc = rc ? rc : stk_dlio_number(r, pause, &s, err);
     if (rc == 0 && !(n > 0))
         return stk_dlio_refuse(r, count, err,
                                "without training, at least one checkpoint is written: those that "
@@ -426,7 +350,7 @@ static int only_checkpoints(reading *r, struct stk_err *err)
     rc = rc ? rc : stk_dlio_set(r, "workflow.train", "dataset.format", "none", err);
     rc = rc ? rc : stk_dlio_set(r, "workflow.train", "dataset.compression", "none", err);
     rc = rc ? rc : stk_dlio_set(r, "workflow.train", "dataset.chunk", "0", err);
-    rc = rc ? rc : set_number(r, count, "training.steps", n, err);
+    rc = rc ? rc : stk_dlio_set_number(r, count, "training.steps", n, err);
     rc = rc ? rc : stk_dlio_set(r, "workflow.train", "checkpoint.every", "1", err);
     rc = rc ? rc : stk_dlio_set(r, "workflow.train", "checkpoint.every_epochs", "0", err);
     return rc || !(s > 0) ? rc : stk_dlio_set(r, pause, "training.compute", kept(r, pause), err);
@@ -477,7 +401,7 @@ int stk_dlio_translate(struct stk_dlio_reading *r, struct stk_err *err)
     rc = rc ? rc : translate_checkpoint(r, err);
     rc = rc ? rc : translate_evaluation(r, err);
     rc = rc ? rc : translate_only(r, err);
-    rc = rc ? rc : number(r, "metric.au", &r->d->au, err);
+    rc = rc ? rc : stk_dlio_number(r, "metric.au", &r->d->au, err);
     r->d->generate = is_on(r, "workflow.generate_data");
     return rc ? rc : translate_folder(r, err);
 }

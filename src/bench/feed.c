@@ -96,6 +96,17 @@ int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
                                                                      : prepare(f, clock, r, err);
 }
 
+/* Nothing but reading takes time, here and on other ranks. */
+static bool is_instant(const struct stk_feed *f)
+{
+    const struct stk_workload *w = f->c->w;
+    const struct stk_dist *d = &w->training.compute;
+    bool alone = !w->training.barrier || f->plan.ranks == 1;
+    bool writes = w->checkpoint.every || w->checkpoint.every_epochs || w->checkpoint.at_end;
+    return d->kind == STK_DIST_CONSTANT && !(d->a > 0) && alone && !writes &&
+           !w->training.eval_every && !f->c->idle && !f->loaded;
+}
+
 int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct stk_err *err)
 {
     const struct stk_bench_config *c = f->c;
@@ -114,6 +125,7 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct 
                                      .start_s = start_s,
                                      .patience_s = c->patience_s,
                                      .idle = c->idle,
+                                     .instant = is_instant(f),
                                      .loaded = f->loaded};
     return stk_lanes_open(&lanes, &f->lanes, err);
 }

@@ -41,7 +41,7 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("dataset.files", dataset.files, UNSIGNED, .arg = "N", .def = "1", .min = 1,
         .max = 100000000, .help = "Number of files"),
     KEY("dataset.samples_per_file", dataset.samples_per_file, UNSIGNED, .arg = "N", .def = "1",
-        .min = 1, .max = 1000000000, .help = "Samples in each file"),
+        .min = 1, .max = 1000000000000, .help = "Samples in each file"),
     KEY("dataset.record", dataset.record_text, STRING, .arg = "SIZE",
         .help =
             "Bytes of a sample (default: 64K): a size, or a distribution such as normal(112K, 5K), "

@@ -17,8 +17,17 @@
  * that are small and cached follow each other faster than a thread wakes up. */
 #define SPIN_S 20e-6
 
+/* Lanes that run on without the taker: batches after which one wakes the other, and the time after
+ * which the taker looks for itself. */
+#define RUN    32u
+#define SOON_S 1e-3
+
+/* Whether the taker waits for a batch, and must be woken for a single one. */
+enum want { WANT_NONE, WANT_SOON, WANT_NOW };
+
 struct slot {
     double ready_s, free_s;
+    double taken_s; /* lanes that run on: the batch in it, and all before it, are complete */
     double changed_s; /* when it was last filled or freed, by the machine's clock */
     _Atomic uint64_t batch; /* the one that may be read into it, or is in it */
     _Atomic bool full; /* both are written under the lock; a look needs none */
@@ -43,11 +52,16 @@ struct stk_lanes {
     struct stk_bench_plan plan;
     struct stk_bench_model model;
     uint64_t nslots, nlanes;
+    uint64_t ahead; /* batches that are read ahead of the taker */
     struct slot *slot;
     struct lane *lane;
     pthread_mutex_t lock, loading;
     pthread_cond_t filled; /* the batch that is taken next is there, or a lane failed */
-    bool wanted;           /* the taker waits for `filled` */
+    enum want wanted;
+    bool runs_on;     /* see stk_lanes_config.instant */
+    uint64_t whole;   /* lanes that run on: all batches before this one are complete … */
+    double whole_s;   /* … since then */
+    uint64_t unheard; /* batches since the taker waits soon */
     bool quick;            /* the last batch came within SPIN_S of being asked for */
     bool on_demand; /* reader.threads 0: a batch is read when it is asked for */
     bool stop;
@@ -107,21 +121,46 @@ static uint64_t next_batch(const struct lane *l, uint64_t b)
     return b;
 }
 
-/* Waits until the slot of b is free. False: stopped. */
+static struct slot *slot_of(const struct stk_lanes *l, uint64_t b)
+{
+    return &l->slot[b % l->nslots];
+}
+
+/* Called with the lock held. */
+static bool may_read(const struct stk_lanes *l, uint64_t b)
+{
+    const struct slot *s = slot_of(l, b);
+    return !s->full && s->batch == b && (!l->runs_on || b < l->whole + l->ahead);
+}
+
+/* When the accelerator took the batch in whose place b is read. */
+static double free_time(const struct stk_lanes *l, uint64_t b)
+{
+    return l->runs_on && b >= l->ahead ? slot_of(l, b - l->ahead)->taken_s : slot_of(l, b)->free_s;
+}
+
+static void spin_for_slot(const struct lane *l, uint64_t b, double asked_s)
+{
+    const struct slot *s = slot_of(l->all, b);
+    while (l->quick && (s->full || s->batch != b) && stk_now() < asked_s + SPIN_S) {
+    }
+}
+
+/* Waits until b may be read. False: stopped. */
 static bool wait_slot(struct lane *l, uint64_t b)
 {
     struct stk_lanes *all = l->all;
-    struct slot *s = &all->slot[b % all->nslots];
-    double asked_s = stk_now();
-    while (l->quick && (s->full || s->batch != b) && stk_now() < asked_s + SPIN_S) {
-    }
+    double asked_s = all->runs_on ? 0 : stk_now();
+    spin_for_slot(l, b, asked_s);
     pthread_mutex_lock(&all->lock);
-    while (!all->stop && all->rc == 0 && (s->full || s->batch != b))
+    if (all->wanted == WANT_SOON && !may_read(all, b))
+        pthread_cond_signal(&all->filled);
+    while (!all->stop && all->rc == 0 && !may_read(all, b))
         pthread_cond_wait(&l->go, &all->lock);
     bool go = !all->stop && all->rc == 0;
-    l->quick = s->changed_s < asked_s + SPIN_S;
+    l->quick = !all->runs_on && slot_of(all, b)->changed_s < asked_s + SPIN_S;
     if (go)
-        stk_bench_after(&l->clock, s->free_s);
+        stk_bench_after(&l->clock, free_time(all, b));
     pthread_mutex_unlock(&all->lock);
     return go;
 }
@@ -132,21 +171,40 @@ static void wake_lanes(struct stk_lanes *l)
         pthread_cond_signal(&l->lane[i].go);
 }
 
+/* Without computing, the accelerator takes a batch when it and all before it are complete. */
+static void note_whole(struct stk_lanes *l)
+{
+    for (struct slot *s; s = slot_of(l, l->whole), s->full && s->batch == l->whole; l->whole++) {
+        l->whole_s = fmax(l->whole_s, s->ready_s);
+        s->taken_s = l->whole_s;
+        pthread_cond_signal(&l->lane[lane_of(l, l->whole + l->ahead)].go);
+    }
+}
+
+/* Whether to wake the taker for the batch that was put. */
+static bool is_waited_for(struct stk_lanes *l)
+{
+    bool many = ++l->unheard >= RUN || l->whole == l->c.batches || l->rc < 0;
+    return l->wanted == WANT_NOW || (l->wanted == WANT_SOON && many);
+}
+
 static void put(struct lane *l, uint64_t b, int rc, const struct stk_err *err)
 {
     struct stk_lanes *all = l->all;
-    struct slot *s = &all->slot[b % all->nslots];
+    struct slot *s = slot_of(all, b);
     pthread_mutex_lock(&all->lock);
     s->ready_s = ready_time(l, s);
-    s->changed_s = stk_now();
+    s->changed_s = all->runs_on ? 0 : stk_now();
     s->full = true;
     if (rc < 0 && all->rc == 0) {
         all->rc = rc;
         all->err = *err;
     }
-    bool wanted = all->wanted;
+    if (all->runs_on)
+        note_whole(all);
+    bool wake = is_waited_for(all);
     pthread_mutex_unlock(&all->lock);
-    if (wanted)
+    if (wake)
         pthread_cond_signal(&all->filled);
     if (rc < 0)
         wake_lanes(all);
@@ -174,66 +232,105 @@ static void spin(const struct stk_lanes *l, const struct slot *s)
     }
 }
 
-/* Waits until the batch is there, a lane failed, or patience ends. Called with the lock held. */
-static void wait_batch(struct stk_lanes *l, const struct slot *s, uint64_t batch)
+static bool is_there(const struct stk_lanes *l, const struct slot *s, uint64_t batch)
+{
+    return l->rc || (s->full && s->batch == batch);
+}
+
+/* False: it is not there after that time. Called with the lock held. */
+static bool wait_for(struct stk_lanes *l, const struct slot *s, uint64_t batch, enum want want,
+                     double seconds)
 {
     struct timespec until;
-    if (l->rc || (s->full && s->batch == batch))
-        return;
-    l->wanted = true;
-    double patience = l->c.patience_s > 0 ? l->c.patience_s : STK_PATIENCE_S;
+    int rc = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    double whole = floor(patience), part = patience - whole;
+    double whole = floor(seconds), part = seconds - whole;
     until.tv_sec += (time_t)whole;
     until.tv_nsec += (long)(part * 1e9);
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    while (l->rc == 0 && !(s->full && s->batch == batch)) {
-        if (pthread_cond_timedwait(&l->filled, &l->lock, &until) != ETIMEDOUT || s->full)
-            continue;
-        l->stuck = true;
-        l->rc = stk_err_set(&l->err, STK_E_STOPPED, l->c.data->dir, -1,
-                            "a read has not returned for %.0f s: the storage hangs (--patience)",
-                            patience);
+    l->wanted = want;
+    l->unheard = 0;
+    while (!is_there(l, s, batch) && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&l->filled, &l->lock, &until);
+    l->wanted = WANT_NONE;
+    return is_there(l, s, batch);
+}
+
+/* Waits until the batch is there, a lane failed, or patience ends. Called with the lock held. */
+static void wait_batch(struct stk_lanes *l, const struct slot *s, uint64_t batch)
+{
+    double patience = l->c.patience_s > 0 ? l->c.patience_s : STK_PATIENCE_S;
+    if (is_there(l, s, batch))
+        return;
+    if (l->runs_on) {
+        wake_lanes(l);
+        if (wait_for(l, s, batch, WANT_SOON, SOON_S))
+            return;
     }
-    l->wanted = false;
+    if (wait_for(l, s, batch, WANT_NOW, patience))
+        return;
+    l->stuck = true;
+    l->rc = stk_err_set(&l->err, STK_E_STOPPED, l->c.data->dir, -1,
+                        "a read has not returned for %.0f s: the storage hangs (--patience)",
+                        patience);
+}
+
+/* The slot is free for the next batch; its lane may wait for it. */
+static void give_slot(struct stk_lanes *l, struct slot *s, uint64_t batch, double now_s)
+{
+    s->free_s = s->ready_s > now_s ? s->ready_s : now_s;
+    s->batch = l->on_demand ? UINT64_MAX : batch + l->nslots;
+    s->changed_s = l->runs_on ? 0 : stk_now();
+    s->full = false;
+}
+
+static void wake_lane(struct stk_lanes *l, uint64_t batch)
+{
+    if (l->runs_on && (batch + 1) % RUN == 0)
+        wake_lanes(l);
+    else if (!l->runs_on && !l->on_demand)
+        pthread_cond_signal(&l->lane[lane_of(l, batch + l->nslots)].go);
+}
+
+static void demand(struct stk_lanes *l, uint64_t batch, double now_s)
+{
+    struct slot *s = slot_of(l, batch);
+    pthread_mutex_lock(&l->lock);
+    s->free_s = now_s;
+    s->full = false;
+    s->batch = batch; /* field by field: a lane may look at both without the lock */
+    pthread_mutex_unlock(&l->lock);
+    pthread_cond_signal(&l->lane[lane_of(l, batch)].go);
 }
 
 int stk_lanes_take(struct stk_lanes *l, uint64_t batch, double now_s, double *ready_s,
                    struct stk_err *err)
 {
-    struct slot *s = &l->slot[batch % l->nslots];
-    double asked_s = stk_now();
-    if (l->on_demand) {
-        pthread_mutex_lock(&l->lock);
-        *s = (struct slot){.batch = batch, .free_s = now_s};
-        pthread_mutex_unlock(&l->lock);
-        pthread_cond_signal(&l->lane[lane_of(l, batch)].go);
-    }
+    struct slot *s = slot_of(l, batch);
+    double asked_s = l->runs_on ? 0 : stk_now();
+    if (l->on_demand)
+        demand(l, batch, now_s);
     spin(l, s);
     pthread_mutex_lock(&l->lock);
     wait_batch(l, s, batch);
-    l->quick = s->changed_s < asked_s + SPIN_S;
+    l->quick = !l->runs_on && s->changed_s < asked_s + SPIN_S;
     int rc = l->rc;
     if (rc < 0 && err)
         *err = l->err;
     *ready_s = s->ready_s;
-    s->free_s = s->ready_s > now_s ? s->ready_s : now_s;
-    s->batch = l->on_demand ? UINT64_MAX : batch + l->nslots;
-    s->changed_s = stk_now();
-    s->full = false;
+    give_slot(l, s, batch, now_s);
     pthread_mutex_unlock(&l->lock);
-    if (!l->on_demand)
-        pthread_cond_signal(&l->lane[lane_of(l, batch + l->nslots)].go);
+    wake_lane(l, batch);
     return rc;
 }
 
 void stk_lanes_queue(struct stk_lanes *l, uint64_t *ready, uint64_t *slots)
 {
     *ready = 0;
-    *slots = l->on_demand ? 0 : l->nslots;
+    *slots = l->on_demand ? 0 : l->ahead;
     pthread_mutex_lock(&l->lock);
-    for (uint64_t i = 0; i < *slots; i++)
+    for (uint64_t i = 0; i < l->nslots && *ready < *slots; i++)
         *ready += l->slot[i].full;
     pthread_mutex_unlock(&l->lock);
 }
@@ -265,8 +362,12 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
     l->model = *c->model;
     l->c.plan = &l->plan;
     l->c.model = &l->model;
-    l->on_demand = c->plan->w->reader.threads == 0;
-    l->nslots = l->on_demand ? 1 : c->plan->w->reader.prefetch;
+    bool threads = c->plan->w->reader.threads > 0;
+    l->runs_on = c->instant;
+    l->on_demand = !threads && !c->instant;
+    l->ahead = threads ? c->plan->w->reader.prefetch : 1;
+    l->nslots = l->runs_on ? 2 * (l->ahead + RUN) : l->ahead;
+    l->whole_s = c->start_s;
     uint64_t lanes = c->plan->lanes;
     l->slot = calloc(l->nslots, sizeof *l->slot);
     l->lane = calloc(lanes, sizeof *l->lane);
@@ -298,6 +399,8 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
 
 void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
 {
+    if (l && l->stuck)
+        stk_patient_forsake(l);
     if (!l || l->stuck)
         return;
     pthread_mutex_lock(&l->lock);

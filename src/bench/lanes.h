@@ -24,6 +24,10 @@ struct stk_lanes_config {
     double start_s;    /* the time of all lanes at the start */
     double patience_s; /* a batch that takes longer hangs; 0: STK_PATIENCE_S */
     bool idle;         /* reads nothing: for calibration */
+    /* No step takes time: the accelerator takes each batch when it and those before it are
+     * complete. The lanes run on by this rule without waiting for the taker, which is woken for
+     * many batches at a time. Not with idle or loaded. */
+    bool instant;
     struct stk_loaded *loaded; /* the batches come from it; NULL: the lanes read. Borrowed */
 };
 

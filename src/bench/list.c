@@ -1,9 +1,9 @@
 /* list.c - see list.h. */
 #include "bench/list.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <fnmatch.h>
-#include <fts.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +12,10 @@
 #include "base/random.h"
 #include "bench/reader.h"
 
-#define CHANGED 0.02 /* of the bytes of a group: more is another dataset */
+#define CHANGED      0.02 /* of the bytes of a group: more is another dataset */
+#define LOOK_AT_ALL  64u  /* files; of more, this many and one in 64 */
+#define LOOK_AT_SOME 16u
+#define DEVIATIONS   4.0 /* one in 16,000 by chance */
 
 void stk_bench_list_release(struct stk_bench_list *l)
 {
@@ -53,57 +56,139 @@ uint64_t stk_bench_group_size(const struct stk_workload *w, size_t g, uint64_t f
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-static int add(struct stk_bench_list *l, const char *name, uint64_t size, struct stk_err *err)
+static int add(struct stk_bench_list *l, const char *name, struct stk_err *err)
 {
     if (STK_ARRAY_MORE(l->file, l->n, err))
         return STK_E_NOMEM;
     const char *kept = stk_arena_dup(&l->arena, name, strlen(name));
     if (!kept)
         return stk_err_nomem(err, strlen(name));
-    l->file[l->n++] = (struct stk_bench_listed){kept, size};
-    l->bytes += size;
+    l->file[l->n++] = kept;
     return 0;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+struct walk {
+    const struct stk_bench_group *g;
+    struct stk_bench_list *out;
+    size_t skip; /* bytes of the path before the name within the base */
+    char path[4096];
+};
+
+/* The folders above one, so that links cannot lead in circles. */
+struct above {
+    dev_t dev;
+    ino_t ino;
+    const struct above *up;
+};
+
+static bool is_above(const struct above *a, const struct stat *st)
 {
-    return strcmp((*a)->fts_name, (*b)->fts_name);
+    for (; a; a = a->up)
+        if (a->dev == st->st_dev && a->ino == st->st_ino)
+            return true;
+    return false;
 }
 
-/* skip: bytes of the path before the name within the base. */
-static int add_found(const struct stk_bench_group *g, const FTSENT *e, size_t skip,
-                     struct stk_bench_list *out, struct stk_err *err)
+static int skip_dots(const struct dirent *e)
 {
-    bool matches = !g->match || fnmatch(g->match, e->fts_name, 0) == 0 || e->fts_level == 0;
-    if (e->fts_info == FTS_ERR || e->fts_info == FTS_DNR) {
-        errno = e->fts_errno;
-        return stk_err_sys(err, e->fts_path, "list");
-    }
-    return e->fts_info == FTS_F && matches && S_ISREG(e->fts_statp->st_mode)
-               ? add(out, e->fts_path + skip, (uint64_t)e->fts_statp->st_size, err)
-               : 0;
+    return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
-static int walk(const struct stk_bench_group *g, char *path, size_t skip,
-                struct stk_bench_list *out, struct stk_err *err)
+static int by_name(const struct dirent **a, const struct dirent **b)
 {
-    char *const roots[] = {path, NULL};
-    FTS *f = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-    int rc = f ? 0 : stk_err_sys(err, path, "list");
-    for (FTSENT *e; rc == 0 && (e = fts_read(f));)
-        rc = add_found(g, e, skip, out, err);
-    if (f)
-        fts_close(f);
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* A file is never looked at, only its name in the folder: its inode would be in memory then, and
+ * the replay would not find it as cold as the program did. */
+static mode_t mode_of(const struct walk *w, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
+        return (mode_t)DTTOIF(e->d_type);
+    return stat(w->path, &st) == 0 ? st.st_mode : 0;
+}
+
+static int walk_folder(struct walk *w, const struct above *up, struct stk_err *err);
+
+static int walk_entry(struct walk *w, size_t len, const struct dirent *e, const struct above *up,
+                      struct stk_err *err)
+{
+    size_t more = strlen(e->d_name) + 1;
+    if (len + more >= sizeof w->path)
+        return stk_err_set(err, STK_E_USAGE, w->path, -1, "a name in it is too long");
+    w->path[len] = '/';
+    memcpy(w->path + len + 1, e->d_name, more);
+    mode_t mode = mode_of(w, e);
+    bool matches = !w->g->match || fnmatch(w->g->match, e->d_name, 0) == 0;
+    int rc = S_ISDIR(mode)              ? walk_folder(w, up, err)
+             : S_ISREG(mode) && matches ? add(w->out, w->path + w->skip, err)
+                                        : 0;
+    w->path[len] = '\0';
     return rc;
 }
 
-/* The same files as in the profile? Of single files, any change counts; of many, files may have
- * come and gone. */
-static int compare(const struct stk_workload *w, size_t g, const char *path,
-                   const struct stk_bench_list *l, struct stk_err *err)
+static int walk_folder(struct walk *w, const struct above *up, struct stk_err *err)
+{
+    struct stat st;
+    struct dirent **entry = NULL;
+    if (stat(w->path, &st) < 0)
+        return stk_err_sys(err, w->path, "list");
+    if (S_ISREG(st.st_mode))
+        return add(w->out, w->path + w->skip, err);
+    if (!S_ISDIR(st.st_mode) || is_above(up, &st))
+        return 0;
+    struct above here = {st.st_dev, st.st_ino, up};
+    int n = scandir(w->path, &entry, skip_dots, by_name);
+    int rc = n < 0 ? stk_err_sys(err, w->path, "list") : 0;
+    for (int i = 0; i < n; i++) {
+        rc = rc ? rc : walk_entry(w, strlen(w->path), entry[i], &here, err);
+        free(entry[i]);
+    }
+    free(entry);
+    return rc;
+}
+
+/* ---- the same files as in the profile? ------------------------------------------------------ */
+
+struct sample {
+    double n, sum, squares;
+};
+
+/* Sizes of all files if there are few; of some if there are many: see mode_of(). */
+static struct sample look_at_some(const struct stk_bench_list *l, const char *base)
+{
+    struct sample s = {0};
+    struct stat st;
+    char path[4400];
+    size_t some = l->n <= LOOK_AT_ALL ? l->n : l->n / LOOK_AT_ALL + LOOK_AT_SOME;
+    for (size_t i = 0; i < some; i++) {
+        const char *name = l->file[i * l->n / some];
+        bool below = base && *name != '/';
+        snprintf(path, sizeof path, "%s%s%s", below ? base : "", below ? "/" : "", name);
+        if (stat(path, &st) < 0)
+            continue;
+        s.n++;
+        s.sum += (double)st.st_size;
+        s.squares += (double)st.st_size * (double)st.st_size;
+    }
+    return s;
+}
+
+/* How far the mean of a sample may be from that of all files by chance. */
+static double chance(const struct sample *s, double all)
+{
+    double mean = s->sum / s->n, variance = s->squares / s->n - mean * mean;
+    double left = all > s->n ? 1 - s->n / all : 0;
+    return DEVIATIONS * sqrt(fmax(variance, 0) * left / s->n);
+}
+
+/* Of single files, any change counts; of many, files may have come and gone. */
+static int compare(const struct stk_workload *w, size_t g, const char *path, const char *base,
+                   struct stk_bench_list *l, struct stk_err *err)
 {
     const struct stk_bench_group *x = &w->group[g];
-    double wanted = stk_dist_mean(&x->size) * (double)x->count, found = (double)l->bytes;
+    double wanted = stk_dist_mean(&x->size);
     if (l->n < x->count)
         return stk_err_set(err, STK_E_SYS, path, -1,
                            "has %zu of the %llu files%s%s of group %zu: they are gone since the "
@@ -111,12 +196,14 @@ static int compare(const struct stk_workload *w, size_t g, const char *path,
                            "--generate",
                            l->n, (unsigned long long)x->count, x->match ? " " : "",
                            x->match ? x->match : "", g + 1);
-    double scale = (double)x->count / (double)l->n;
-    if (found * scale < wanted * (1 - CHANGED) || found * scale > wanted * (1 + CHANGED))
+    struct sample s = look_at_some(l, base);
+    double mean = s.n > 0 ? s.sum / s.n : wanted;
+    l->mean_bytes = s.n < (double)l->n ? wanted : mean;
+    if (s.n > 0 && fabs(mean - wanted) > wanted * CHANGED + chance(&s, (double)l->n))
         return stk_err_set(err, STK_E_SYS, path, -1,
                            "the files of group %zu have %.0f bytes each, and %.0f when the profile "
                            "was recorded: they have changed; set files.%zu.size if this is meant",
-                           g + 1, found / (double)l->n, wanted / (double)x->count, g + 1);
+                           g + 1, mean, wanted, g + 1);
     return 0;
 }
 
@@ -124,26 +211,33 @@ int stk_bench_list_find(const struct stk_workload *w, size_t g, const char *base
                         struct stk_bench_list *out, struct stk_err *err)
 {
     const char *name = w->group[g].path;
-    char path[4096];
+    struct walk walk = {.g = &w->group[g], .out = out};
     bool below = base && *name != '/';
     *out = (struct stk_bench_list){0};
-    int n = snprintf(path, sizeof path, "%s%s%s", below ? base : "", below ? "/" : "", name);
-    if (n < 0 || (size_t)n >= sizeof path)
+    int n = snprintf(walk.path, sizeof walk.path, "%s%s%s", below ? base : "", below ? "/" : "",
+                     name);
+    if (n < 0 || (size_t)n >= sizeof walk.path)
         return stk_err_set(err, STK_E_USAGE, name, -1, "the name is too long");
-    int rc = walk(&w->group[g], path, below ? strlen(base) + 1 : 0, out, err);
-    return rc ? rc : compare(w, g, path, out, err);
+    /* As the program opened them: from the root, if the folder is named from there. */
+    walk.skip = below && *base != '/' ? strlen(base) + 1 : 0;
+    int rc = walk_folder(&walk, NULL, err);
+    return rc ? rc : compare(w, g, walk.path, base, out, err);
 }
 
 int stk_bench_list_made(const struct stk_workload *w, size_t g, struct stk_bench_list *out,
                         struct stk_err *err)
 {
     char name[STK_BENCH_NAME];
-    uint64_t first = 0;
+    uint64_t first = 0, n = stk_bench_group_files(w, g);
+    double bytes = 0;
     int rc = 0;
     *out = (struct stk_bench_list){0};
     for (size_t i = 0; i < g; i++)
         first += stk_bench_group_files(w, i);
-    for (uint64_t i = 0; i < stk_bench_group_files(w, g) && rc == 0; i++)
-        rc = add(out, stk_bench_file_name(w, first + i, name), stk_bench_group_size(w, g, i), err);
+    for (uint64_t i = 0; i < n && rc == 0; i++) {
+        rc = add(out, stk_bench_file_name(w, first + i, name), err);
+        bytes += (double)stk_bench_group_size(w, g, i);
+    }
+    out->mean_bytes = bytes / (double)n;
     return rc;
 }

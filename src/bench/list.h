@@ -8,12 +8,9 @@
 #include "bench/workload.h"
 
 struct stk_bench_list {
-    struct stk_bench_listed {
-        const char *name; /* in dataset.path or in the data folder, or absolute */
-        uint64_t size;
-    } *file;
+    const char **file; /* names in dataset.path or in the data folder, or absolute */
     size_t n;
-    uint64_t bytes; /* of all */
+    double mean_bytes; /* of a file */
     struct stk_arena arena;
 };
 

@@ -172,7 +172,10 @@ int stk_loaded_take(struct stk_loaded *l, double now_s, double *ready_s, struct 
 void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally)
 {
     struct stk_loader_stats st = {0};
-    if (!l || l->stuck || stk_patient_is_stuck(l->patient))
+    bool hangs = l && (l->stuck || stk_patient_is_stuck(l->patient));
+    if (hangs)
+        stk_patient_forsake(l);
+    if (!l || hangs)
         return;
     if (l->loader) {
         stk_loader_stats(l->loader, &st);

@@ -138,8 +138,26 @@ int stk_patient_call(struct stk_patient *p, stk_patient_fn *fn, void *arg, struc
     return rc;
 }
 
+struct forsaken {
+    void *p;
+    struct forsaken *next;
+};
+static _Atomic(struct forsaken *) all_forsaken;
+
+void stk_patient_forsake(void *p)
+{
+    struct forsaken *f = malloc(sizeof *f);
+    if (!f)
+        return;
+    *f = (struct forsaken){p, atomic_load(&all_forsaken)};
+    while (!atomic_compare_exchange_weak(&all_forsaken, &f->next, f))
+        ;
+}
+
 void stk_patient_close(struct stk_patient *p)
 {
+    if (p && p->stuck)
+        stk_patient_forsake(p);
     if (!p || p->stuck)
         return;
     pthread_mutex_lock(&p->lock);

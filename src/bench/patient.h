@@ -27,6 +27,8 @@ int stk_patient_call(struct stk_patient *p, stk_patient_fn *fn, void *arg, struc
 /* From fn: something has come back. */
 void stk_patient_beat(struct stk_patient *p);
 bool stk_patient_is_stuck(const struct stk_patient *p);
+/* Keeps memory that a thread which hangs may still use: it is never freed, but no leak either. */
+void stk_patient_forsake(void *p);
 /* Leaves a thread that is stuck behind. NULL is fine. */
 void stk_patient_close(struct stk_patient *p);
 

@@ -210,7 +210,8 @@ static int step(struct run *run, uint64_t k, struct stk_err *err)
     run->free_s = (t.ready_s > t.begin_s ? t.ready_s : t.begin_s) + t.compute_s;
     t.computed_s = run->free_s;
     stk_bench_until(&run->clock, run->free_s);
-    count_late(run);
+    if (t.compute_s > 0)
+        count_late(run);
     rc = w->training.barrier ? meet(run, err) : 0;
     t.end_s = run->free_s;
     count_step(run, k, &t);

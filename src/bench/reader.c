@@ -7,6 +7,7 @@
 
 #define PAGE       4096u
 #define BUFFER_MAX (64u << 20)
+#define WORK_BYTES (4u << 20) /* a picture as floats; more than the cache of a core */
 
 const char *stk_bench_file_name(const struct stk_workload *w, uint64_t file,
                                 char buf[STK_BENCH_NAME])
@@ -219,15 +220,19 @@ int stk_bench_reader_head(struct stk_bench_reader *r, struct stk_err *err)
     return rc;
 }
 
-static void think(struct stk_bench_reader *r)
+static int think(struct stk_bench_reader *r, struct stk_err *err)
 {
     double s = stk_bench_think(r->w, r->serial);
-    if (!(s > 0))
-        return;
-    if (r->w->reader.think_how == STK_THINK_SLEEP)
+    bool burns = s > 0 && r->w->reader.think_how == STK_THINK_BURN;
+    if (burns && !r->work)
+        r->work = calloc(1, WORK_BYTES);
+    if (burns && !r->work)
+        return stk_err_nomem(err, WORK_BYTES);
+    if (burns)
+        stk_bench_burn(r->io.clock, s, r->work, WORK_BYTES);
+    else if (s > 0)
         stk_bench_until(r->io.clock, stk_bench_now(r->io.clock) + s);
-    else
-        stk_bench_burn(r->io.clock, s);
+    return 0;
 }
 
 int stk_bench_reader_sample(struct stk_bench_reader *r, struct stk_bench_place at,
@@ -236,16 +241,14 @@ int stk_bench_reader_sample(struct stk_bench_reader *r, struct stk_bench_place a
     int rc = r->kind->sample(r, at, err);
     r->io.tally->samples += rc == 0;
     r->io.tally->asked_bytes += rc == 0 ? stk_bench_record(r->w, at) : 0;
-    think(r);
-    return rc;
+    return rc ? rc : think(r, err);
 }
 
 int stk_bench_reader_beside(struct stk_bench_reader *r, struct stk_bench_place at,
                             struct stk_err *err)
 {
     int rc = r->w->dataset.format == STK_BENCH_REPLAY ? stk_bench_replay_beside(r, at, err) : 0;
-    think(r);
-    return rc;
+    return rc ? rc : think(r, err);
 }
 
 void stk_bench_reader_release(struct stk_bench_reader *r)
@@ -254,5 +257,6 @@ void stk_bench_reader_release(struct stk_bench_reader *r)
         r->kind->close(r);
     stk_bio_close(&r->io, &r->file);
     free(r->buf);
-    r->buf = NULL;
+    free(r->work);
+    r->buf = r->work = NULL;
 }

@@ -21,6 +21,7 @@ struct stk_bench_reader {
     uint64_t next_index; /* stream: of the sample that comes next */
     uint64_t off;        /* stream: of the bytes after those in the buffer */
     uint8_t *buf;        /* page-aligned */
+    uint8_t *work;       /* what burning CPU time goes through; NULL: not needed yet */
     size_t request;      /* bytes of a request */
     size_t begin, end;   /* stream: of the bytes in the buffer that are not used yet */
     uint64_t serial;     /* of the sample, unique in the run: set by the caller */

@@ -208,12 +208,11 @@ static int make_requests(struct stk_bench_reader *r, const struct stk_bench_grou
 
 static int open_file(struct stk_bench_reader *r, size_t g, uint64_t number, struct stk_err *err)
 {
-    const struct stk_bench_listed *f = &r->data->list[g].file[number];
     struct use *u = &((struct stk_replay_state *)r->state)->use[g];
     stk_bio_close(&r->io, &u->file);
     u->number = UINT64_MAX;
     u->end = 0;
-    int rc = stk_bio_open_sized(&r->io, f->name, f->size, &u->file, err);
+    int rc = stk_bio_open_found(&r->io, r->data->list[g].file[number], &u->file, err);
     if (rc == 0)
         u->number = number;
     return rc;
@@ -261,6 +260,28 @@ static void count_requests(struct use *u, const struct stk_bench_group *g, doubl
         v->bytes = (uint64_t)((double)v->requests * all / (double)g->requests + 0.5);
 }
 
+/* Stats of a file that is closed. Opening it takes one at the open file, as of Python and stdio:
+ * that counts if the profile has any. */
+static int make_stats(struct stk_bench_reader *r, const char *name, uint64_t stats, bool opens,
+                      struct stk_err *err)
+{
+    int rc = 0;
+    bool counts = opens && stats;
+    r->io.tally->stats += counts;
+    for (uint64_t i = counts; i < stats && rc == 0; i++)
+        rc = stk_bio_stat(&r->io, name, err);
+    return rc;
+}
+
+/* Bytes of a visit: the file's part of those of all visits. */
+static void size_visit(struct use *u, const struct stk_bench_group *g, double mean, struct visit *v)
+{
+    double all = g->bytes ? (double)g->bytes : mean * (double)g->opens; /* 0: whole files */
+    double bytes = (double)u->file.size * all / (double)g->opens / (mean > 0 ? mean : 1) + 0.5;
+    v->bytes = bytes < VISIT_MAX ? (uint64_t)bytes : (uint64_t)VISIT_MAX;
+    count_requests(u, g, all, v);
+}
+
 /* A file that is opened for it alone. */
 static int visit_alone(struct stk_bench_reader *r, size_t gi, struct visit *v, uint64_t number,
                        struct stk_err *err)
@@ -268,17 +289,12 @@ static int visit_alone(struct stk_bench_reader *r, size_t gi, struct visit *v, u
     const struct stk_bench_group *g = &r->w->group[gi];
     const struct stk_bench_list *l = &r->data->list[gi];
     struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
-    const struct stk_bench_listed *f = &l->file[number];
-    double mean = (double)l->bytes / (double)l->n;
-    double all = g->bytes ? (double)g->bytes : mean * (double)g->opens; /* 0: whole files */
-    double bytes = (double)f->size * all / (double)g->opens / (mean > 0 ? mean : 1) + 0.5;
-    v->bytes = bytes < VISIT_MAX ? (uint64_t)bytes : (uint64_t)VISIT_MAX;
-    count_requests(u, g, all, v);
-    int rc = 0;
-    for (uint64_t i = 0; i < v->stats && rc == 0; i++)
-        rc = stk_bio_stat(&r->io, f->name, err);
+    int rc = make_stats(r, l->file[number], v->stats, true, err);
     rc = rc ? rc : open_file(r, gi, number, err);
-    rc = rc ? rc : make_requests(r, g, u, v, err);
+    if (rc < 0)
+        return rc;
+    size_visit(u, g, l->mean_bytes, v);
+    rc = make_requests(r, g, u, v, err);
     stk_bio_close(&r->io, &u->file);
     return rc;
 }
@@ -288,16 +304,15 @@ static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, ui
                       struct stk_bench_place at, struct stk_err *err)
 {
     const struct stk_bench_group *g = &r->w->group[gi];
-    const struct stk_bench_listed *f = &r->data->list[gi].file[number];
     struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
-    int rc = 0;
-    if (u->number != number)
+    bool opens = u->number != number;
+    int rc = make_stats(r, r->data->list[gi].file[number], v->stats, opens, err);
+    if (rc == 0 && opens)
         rc = open_file(r, gi, number, err);
-    for (uint64_t i = 0; i < v->stats && rc == 0; i++)
-        rc = stk_bio_stat(&r->io, f->name, err);
     v->bytes = part(g->bytes, g->per, r->serial);
     v->requests = part(g->requests, g->per, r->serial);
-    v->start = (uint64_t)((unsigned __int128)f->size * at.index / r->w->dataset.samples_per_file);
+    v->start = (uint64_t)((unsigned __int128)u->file.size * at.index /
+                          r->w->dataset.samples_per_file);
     v->follows = u->end && at.index == u->index + 1;
     u->index = at.index;
     return rc ? rc : make_requests(r, g, u, v, err);

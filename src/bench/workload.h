@@ -47,6 +47,7 @@ enum stk_bench_when { STK_WHEN_SAMPLE, STK_WHEN_START };
 #define STK_CHECKPOINT_FILES 64u
 #define STK_WORKLOAD_KEYS    112u /* at most */
 #define STK_GROUPS           8u
+#define STK_GROUP_PREFIX     "files."
 #define STK_GROUP_SIZES      32u
 #define STK_REQUEST_MAX      (1u << 30) /* bytes */
 
@@ -137,6 +138,8 @@ struct stk_workload {
 /* Every key, "dataset.files": its type, default, range and help. Ends with name NULL. The rows
  * "files.N." are of the first group; those of group i are i structs further. */
 extern const struct stk_opt stk_workload_keys[];
+/* The row of a key, or NULL. "files.2.path": the row of "files.N.path", and *group is 1. */
+const struct stk_opt *stk_workload_key(const char *key, size_t *group);
 /* The formats by number, NULL-terminated. */
 extern const char *const stk_bench_formats[];
 /* True for a format that is read from the start of a file on, record after record. */

@@ -1,6 +1,6 @@
 /* bench.c - `stoker bench`: replays the I/O of a training job and says how busy it keeps the
  * accelerators. */
-#include "bench/bench.h"
+#include "cmd/bench.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,229 +8,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
 #include "base/units.h"
-#include "bench/dlio.h"
+#include "bench/bench.h"
 #include "cmd/bench_list.h"
 #include "cmd/bench_screen.h"
 #include "host/cpus.h"
 #include "report/bench.h"
-
-struct settings {
-    struct stk_common common;
-    struct stk_comm *comm; /* of the processes that mpirun or srun started; NULL: none */
-    const char *data, *dlio, *reader, *model, *neighbour, *neighbour_data, *status;
-    struct stk_dlio theirs; /* what the file of --dlio says beside the workload */
-    const char **set, **sweep;
-    uint64_t ranks, jobs;
-    double scale, patience, au;
-    bool generate, generate_only, clean, small, find_max, compare, no_calibration, show, list;
-};
-
-static const char *const readers[] = {"application", "stoker", NULL};
-
-static const struct stk_opt options[] = {
-    {.name = "data",
-     .letter = 'd',
-     .type = STK_OPT_STRING,
-     .arg = "DIR",
-     .path = true,
-     .group = "The data",
-     .offset = offsetof(struct settings, data),
-     .help = "Folder of the dataset"},
-    {.name = "generate",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, generate),
-     .help = "Generate the dataset first, or the rest of it"},
-    {.name = "generate-only",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, generate_only),
-     .help = "Generate the dataset and run nothing"},
-    {.name = "clean",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, clean),
-     .help = "Remove what was generated in --data, and nothing else; needs no workload"},
-    {.name = "jobs",
-     .letter = 'j',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .max = 1024,
-     .incidental = true,
-     .offset = offsetof(struct settings, jobs),
-     .help = "Threads that generate (default: one per core)"},
-    {.name = "dlio",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .path = true,
-     .group = "The workload",
-     .offset = offsetof(struct settings, dlio),
-     .help = "Read a workload file of DLIO or MLPerf Storage instead; the arguments change its "
-             "keys (reader.batch_size=4)"},
-    {.name = "list",
-     .letter = 'l',
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, list),
-     .help = "List the workloads that come with stoker, and run nothing"},
-    {.name = "small",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, small),
-     .help = "Use the workload's small variant, which runs in seconds"},
-    {.name = "scale",
-     .type = STK_OPT_PERCENT,
-     .arg = "PERCENT",
-     .max = 100,
-     .offset = offsetof(struct settings, scale),
-     .help = "Use this share of the files, samples and steps"},
-    {.name = "ranks",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .max = 4096,
-     .offset = offsetof(struct settings, ranks),
-     .help = "Processes on this machine, one per accelerator (default: those that mpirun or srun "
-             "started, else training.ranks)"},
-    {.name = "set",
-     .letter = 's',
-     .type = STK_OPT_LIST,
-     .arg = "KEY=VALUE",
-     .offset = offsetof(struct settings, set),
-     .help = "Change a key of the workload, such as training.batch=8; may be repeated"},
-    {.name = "reader",
-     .type = STK_OPT_ENUM,
-     .arg = "WAY",
-     .def = "application",
-     .choices = readers,
-     .offset = offsetof(struct settings, reader),
-     .help = "Read as the application does, or with stoker's loader"},
-    {.name = "sweep",
-     .type = STK_OPT_LIST,
-     .arg = "KEY=A,B,...",
-     .group = "Several runs",
-     .offset = offsetof(struct settings, sweep),
-     .help = "Run with each of these values, such as reader.threads=1,2,4; repeated: with every "
-             "combination"},
-    {.name = "find-max",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, find_max),
-     .help = "Find the most accelerators, up to --ranks, that this storage keeps busy"},
-    {.name = "au",
-     .type = STK_OPT_PERCENT,
-     .arg = "PERCENT",
-     .def = "90",
-     .min = 1,
-     .max = 100,
-     .offset = offsetof(struct settings, au),
-     .help = "For --find-max: the least utilisation, as MLPerf Storage counts it"},
-    {.name = "neighbour",
-     .type = STK_OPT_STRING,
-     .arg = "WORKLOAD",
-     .offset = offsetof(struct settings, neighbour),
-     .help = "Run alone, then again with the I/O of this workload beside it"},
-    {.name = "neighbour-data",
-     .type = STK_OPT_STRING,
-     .arg = "DIR",
-     .path = true,
-     .offset = offsetof(struct settings, neighbour_data),
-     .help = "Folder of the neighbour's dataset; --generate generates it, too"},
-    {.name = "compare",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, compare),
-     .help = "Show results (files of --json) side by side; the arguments are their names"},
-    {.name = "patience",
-     .type = STK_OPT_DURATION,
-     .arg = "TIME",
-     .def = "5m",
-     .min = 1,
-     .max = 86400,
-     .incidental = true,
-     .group = "Other",
-     .offset = offsetof(struct settings, patience),
-     .help = "A rank that waits longer than this for storage hangs, and ends the run"},
-    {.name = "status",
-     .type = STK_OPT_STRING,
-     .arg = "DIR",
-     .path = true,
-     .incidental = true,
-     .offset = offsetof(struct settings, status),
-     .help = "Folder for the files that `stoker watch DIR` shows (default: " STK_BENCH_BOARD
-             " in --data; none: no such files); removed at the end"},
-    {.name = "no-calibration",
-     .type = STK_OPT_FLAG,
-     .hidden = true,
-     .offset = offsetof(struct settings, no_calibration),
-     .help = "Leave out the run without I/O"},
-    {.name = "virtual-storage",
-     .type = STK_OPT_STRING,
-     .arg = "RATE,LATENCY[,shared]",
-     .hidden = true,
-     .offset = offsetof(struct settings, model),
-     .help = "Modelled storage and a virtual clock, for tests"},
-    {.name = "show-workload",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, show),
-     .help = "Print every key of the workload with its value, and run nothing"},
-    STK_COMMON_OPTIONS,
-};
-
-/* ---- the workload --------------------------------------------------------------------------- */
-
-/* A file, or the name of a workload that comes with stoker. */
-static int read_workload(struct stk_run *run, const char *name, struct stk_workload *w)
-{
-    const struct settings *s = run->settings;
-    char beside[300];
-    snprintf(beside, sizeof beside, "workloads/%.200s.yaml", name);
-    struct stat st;
-    /* A folder of that name is the data of an earlier run. */
-    bool named = !strchr(name, '/') && (stat(name, &st) != 0 || S_ISDIR(st.st_mode));
-    char *found = named ? stk_installed(beside) : NULL;
-    char meant[64];
-    const char *near = named && !found ? stk_bench_nearest(name, meant, sizeof meant) : NULL;
-    if (named && !found)
-        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "%.200s: there is no such file, and no workload of that name comes with "
-                           "stoker; %s%s%s",
-                           name, near ? "did you mean " : "stoker bench --list shows them",
-                           near ? near : "", near ? "?" : "");
-    int rc = stk_workload_read(found ? found : name, s->small, w, &run->err);
-    free(found);
-    return rc;
-}
-
-static int read_any(struct stk_run *run, struct stk_workload *w)
-{
-    struct settings *s = run->settings;
-    size_t n = run->opts.nargs;
-    if (s->dlio) {
-        int rc = stk_dlio_read(s->dlio, run->opts.arg, n, w, &s->theirs, &run->err);
-        s->generate = s->generate || s->theirs.generate;
-        s->generate_only = s->generate_only || s->theirs.generate_only;
-        s->data = s->data ? s->data : s->theirs.data;
-        return rc;
-    }
-    int rc = read_workload(run, run->opts.arg[0], w);
-    for (size_t i = 1; i < n && rc == 0; i++)
-        rc = stk_workload_set(w, run->opts.arg[i], &run->err);
-    return rc;
-}
-
-static int get_workload(struct stk_run *run, struct stk_workload *w)
-{
-    const struct settings *s = run->settings;
-    int rc = read_any(run, w);
-    for (const char **p = s->set; rc == 0 && p && *p; p++)
-        rc = stk_workload_set(w, *p, &run->err);
-    if (rc == 0 && s->comm)
-        w->training.ranks = stk_comm_size(s->comm);
-    else if (rc == 0 && s->ranks)
-        w->training.ranks = s->ranks;
-    rc = rc ? rc : stk_workload_settle(w, &run->err);
-    if (rc == 0 && s->scale > 0) {
-        stk_workload_scale(w, s->scale);
-        rc = stk_workload_settle(w, &run->err);
-    }
-    struct stk_bench_plan plan;
-    return rc ? rc : stk_bench_plan(&plan, w, 0, w->training.ranks, &run->err);
-}
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
@@ -271,7 +54,7 @@ static int on_step(void *user, const struct stk_bench_live *live)
 
 static int parse_model(struct stk_run *run, struct stk_bench_model *m)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     char rate[32];
     uint64_t bytes = 0;
     if (!s->model)
@@ -291,7 +74,7 @@ static int parse_model(struct stk_run *run, struct stk_bench_model *m)
 }
 
 /* Ranks of one node share its cores. */
-static unsigned jobs_of(const struct settings *s)
+static unsigned jobs_of(const struct stk_bench_settings *s)
 {
     unsigned here = 0, cpus = stk_cpus();
     if (s->jobs || !s->comm)
@@ -305,7 +88,7 @@ static unsigned jobs_of(const struct settings *s)
 static int open_data(struct stk_run *run, const struct stk_workload *w, const char *dir,
                      struct stk_bench_data *d)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     int rc = !dir ? stk_bench_data_users(d, w, &run->err)
              : s->generate || s->generate_only
                  ? stk_bench_data_generate(d, w, dir, jobs_of(s), s->comm, on_file, run, &run->err)
@@ -319,7 +102,7 @@ static int open_data(struct stk_run *run, const struct stk_workload *w, const ch
 /* What DLIO's file asks for beside the I/O. */
 static void put_dlio(struct stk_run *run, const struct stk_bench_result *r, struct stk_buf *out)
 {
-    struct settings *s = run->settings;
+    struct stk_bench_settings *s = run->settings;
     const char *unused = stk_buf_cstr(&s->theirs.unused);
     if (s->theirs.au > 0 && r->lost < 0) {
         bool met = r->mlperf >= s->theirs.au;
@@ -334,7 +117,7 @@ static void put_dlio(struct stk_run *run, const struct stk_bench_result *r, stru
 
 static int show_result(struct stk_run *run, const struct stk_bench_result *r)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     struct stk_buf out = STK_BUF_INIT;
     if (!r->rank)
         return STK_EXIT_DONE;
@@ -358,7 +141,7 @@ static int check_stop(struct stk_run *run, int64_t lost)
 static int run_single(struct stk_run *run, struct stk_bench_config *c,
                       struct stk_bench_screen *screen)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     struct stk_bench_result r = {.lost = -1};
     int rc = stk_bench_run(c, (uint32_t)c->w->training.ranks, !s->no_calibration, &r, &run->err);
     stk_bench_screen_close(screen);
@@ -376,12 +159,12 @@ static int run_beside(struct stk_run *run, struct stk_bench_config *c, struct st
                       struct stk_workload *other, struct stk_bench_data *d,
                       struct stk_series *series)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     if (s->comm || !s->neighbour_data)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            s->comm ? "--neighbour runs on this machine: use --ranks N"
                                    : "--neighbour needs --neighbour-data DIR");
-    int rc = read_workload(run, s->neighbour, other);
+    int rc = stk_bench_read(run, s->neighbour, other);
     rc = rc ? rc : stk_workload_settle(other, &run->err);
     rc = rc ? rc : open_data(run, other, s->neighbour_data, d);
     struct stk_bench_config beside = {.w = other, .data = d, .patience_s = s->patience};
@@ -394,7 +177,7 @@ static int run_beside(struct stk_run *run, struct stk_bench_config *c, struct st
 static int run_any_series(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w,
                           struct stk_workload *other, struct stk_series *series)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     struct stk_bench_data d = STK_BENCH_DATA_INIT;
     uint32_t limit = s->ranks ? (uint32_t)s->ranks : RANKS_TRIED;
     if (w->access.sharing == STK_SHARING_OWN && w->dataset.files < limit)
@@ -432,7 +215,7 @@ static int run_series(struct stk_run *run, struct stk_bench_config *c, struct st
 /* Modelled storage and a virtual clock leave nothing to watch. */
 static int run_shown(struct stk_run *run, struct stk_bench_config *c, struct stk_workload *w)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     bool first = !s->comm || stk_comm_rank(s->comm) == 0;
     struct stk_bench_screen screen;
     /* A replay of the user's own files has no data folder: nothing is written beside them. */
@@ -451,7 +234,7 @@ static int run_shown(struct stk_run *run, struct stk_bench_config *c, struct stk
 
 static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_bench_data *d)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     struct stk_bench_config c = {.w = w, .data = d, .comm = s->comm, .tick = on_step, .user = run};
     c.patience_s = s->patience;
     c.stoker = strcmp(s->reader, "stoker") == 0;
@@ -471,7 +254,7 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
 }
 
 /* The workload reads files that exist: those of dataset.path, or of groups with absolute paths. */
-static bool has_own_files(const struct settings *s, const struct stk_workload *w)
+static bool has_own_files(const struct stk_bench_settings *s, const struct stk_workload *w)
 {
     bool users = w->dataset.path || (w->ngroups && *w->group[0].path == '/') ||
                  (w->reader.path && strcmp(s->reader, "stoker") == 0);
@@ -480,10 +263,10 @@ static bool has_own_files(const struct settings *s, const struct stk_workload *w
 
 static int run_workload(struct stk_run *run)
 {
-    struct settings *s = run->settings;
+    struct stk_bench_settings *s = run->settings;
     struct stk_workload w = {0};
     struct stk_bench_data d = STK_BENCH_DATA_INIT;
-    int rc = get_workload(run, &w);
+    int rc = stk_bench_workload(run, &w);
     if (rc == 0 && s->show) {
         struct stk_buf out = STK_BUF_INIT;
         stk_workload_text(&w, &out);
@@ -512,7 +295,7 @@ static int run_workload(struct stk_run *run)
 
 static int run_clean(struct stk_run *run)
 {
-    const struct settings *s = run->settings;
+    const struct stk_bench_settings *s = run->settings;
     uint64_t files = 0;
     if (!s->data)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--clean needs --data DIR");
@@ -530,7 +313,7 @@ static int run_clean(struct stk_run *run)
 /* Under mpirun or srun every process is a rank; only the first speaks. */
 static int join(struct stk_run *run)
 {
-    struct settings *s = run->settings;
+    struct stk_bench_settings *s = run->settings;
     if (s->ranks)
         return 0;
     const struct stk_comm_options with_files = {.files = true};
@@ -552,7 +335,7 @@ static int join(struct stk_run *run)
 
 static int run_bench(struct stk_run *run)
 {
-    struct settings *s = run->settings;
+    struct stk_bench_settings *s = run->settings;
     if (s->list)
         return stk_bench_list(run);
     if (s->clean)
@@ -602,8 +385,8 @@ const struct stk_cmd stk_cmd_bench = {
         "(TFRecord, CSV and tar as streams through a buffer, HDF5 through libhdf5, NPZ, JSON and "
         "single files whole) or, with --reader stoker, as stoker's loader does.",
     .examples = examples,
-    .options = options,
-    .settings_size = sizeof(struct settings),
+    .options = stk_bench_options,
+    .settings_size = sizeof(struct stk_bench_settings),
     .run = run_bench,
     .hint = hint,
     .keys = stk_workload_keys,

@@ -414,8 +414,9 @@ const struct stk_cmd stk_cmd_report = {
         "With a second profile, compares the two: times, requests, bytes, and the findings that "
         "are gone, left and new.\n\n"
         "With -o, writes a page about any results: profiles, studies (folders and files of `stoker "
-        "scale`), and what --json of bench, stage, load, job, scale, pack, verify, inspect and "
-        "doctor wrote, in any number and mixture. The page is one file that needs no network; docs/report.md explains it.\n\n"
+        "scale`), and what --json of tune, bench, stage, load, job, scale, pack, verify, inspect "
+        "and doctor wrote, in any number and mixture. The page is one file that needs no network; "
+        "docs/report.md explains it.\n\n"
         "You can look at a profile while the program is still running.",
     .examples = examples,
     .options = options,

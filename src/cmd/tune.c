@@ -1,6 +1,7 @@
 /* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
 #include "cmd/tune.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,9 +14,10 @@ struct settings {
     struct stk_common common;
     struct stk_tune_plan plan;
     const char **set, **near;
-    const char *executor, *resume, *clean, *step, *trust, *apply, *check;
+    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose, *study;
     double for_s;
-    uint64_t runs;
+    uint64_t runs, steps;
+    struct stk_tune_scale scale; /* of study */
     bool ask;
 };
 
@@ -45,6 +47,14 @@ static const struct stk_opt options[] = {
      .arg = "TIME",
      .offset = AT(for_s),
      .help = "End the command after TIME: what it did until then is tuned"},
+    {.name = "steps",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000000,
+     .offset = AT(steps),
+     .help = "End the command after N steps, by its marks (stoker.step()) or by the pauses between "
+             "its reads"},
     STK_TRUST_OPTION(AT(trust)),
     {.name = "only",
      .type = STK_OPT_NAMES,
@@ -130,11 +140,25 @@ static const struct stk_opt options[] = {
      .group = "After that",
      .offset = AT(apply),
      .help = "Do the dataset part of the best change: pack all data into the new folder DST, or "
-             "copy it to this node; the lines for the program are printed"},
+             "copy it to this node. For a Python script that it understands, a patch is written "
+             "beside the script, which stays as it is; else the lines to change are printed"},
+    {.name = "choose",
+     .type = STK_OPT_STRING,
+     .arg = "ID",
+     .offset = AT(choose),
+     .help = "Show and apply this change instead of the best, by its id in the result of --json, "
+             "such as pack or threads-4"},
     {.name = "ask",
      .type = STK_OPT_FLAG,
      .offset = AT(ask),
      .help = "Print what to ask the scheduler for, as lines of a batch file with their reasons"},
+    {.name = "study",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = AT(study),
+     .help = "For --ask: take the number of nodes from this study of `stoker scale` (its folder, or "
+             "a table that `stoker scale --from` reads)"},
     {.name = "check",
      .type = STK_OPT_STRING,
      .arg = "LINE",
@@ -166,6 +190,25 @@ static const struct stk_opt options[] = {
 
 /* ---- one point ------------------------------------------------------------------------------ */
 
+/* Keeps this process, and what it becomes, to some of its CPUs. */
+static int use_cpus(unsigned n, struct stk_err *err)
+{
+    cpu_set_t all, some;
+    CPU_ZERO(&some);
+    if (!n)
+        return 0;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return stk_err_sys(err, NULL, "ask for the CPUs");
+    for (size_t i = 0; i < CPU_SETSIZE && n; i++)
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &some);
+            n--;
+        }
+    return sched_setaffinity(0, sizeof some, &some) == 0
+               ? 0
+               : stk_err_sys(err, NULL, "keep to some CPUs");
+}
+
 /* Becomes the bench run of a point. */
 static int run_step(struct stk_run *run)
 {
@@ -173,10 +216,12 @@ static int run_step(struct stk_run *run)
     struct stk_arena arena = STK_ARENA_INIT;
     const char **words, *argv[128];
     char self[4096];
+    unsigned cpus = 0;
     size_t n = 0;
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--step needs a folder");
-    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &run->err);
+    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &cpus, &run->err);
+    rc = rc ? rc : use_cpus(cpus, &run->err);
     rc = rc ? rc : stk_self_path(self, sizeof self, &run->err);
     if (!rc) {
         argv[n++] = self;
@@ -204,7 +249,7 @@ static int show(struct stk_run *run, const struct stk_tune *t)
     struct stk_buf out = STK_BUF_INIT, ask = STK_BUF_INIT;
     stk_tune_screen(t, stk_columns(run), stk_term_utf8(), &out);
     if (s->ask) {
-        stk_tune_ask(t, &ask);
+        stk_tune_ask(t, s->study ? &s->scale : NULL, &ask);
         stk_buf_printf(&out, "\n%s", stk_buf_cstr(&ask));
         stk_jw_put_str(&run->json, "ask", stk_buf_cstr(&ask));
     }
@@ -237,6 +282,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
                        : stk_tune(plan, &t, &run->err);
     stk_progress_clear(&run->progress);
     t.packed = s->apply;
+    if (!rc && s->choose)
+        rc = stk_tune_choose(&t, s->choose, &run->err);
     if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
         struct stk_err why = run->err;
         int shown = show(run, &t);
@@ -279,7 +326,9 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
     struct stk_tune_input in = STK_TUNE_INPUT_INIT;
     run->cleans_up = true;
     stk_stop_on_loss();
-    int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, s->for_s);
+    const struct stk_tune_ends ends = {
+        .for_s = s->for_s, .steps = s->steps, .budget_s = plan->budget_s};
+    int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, &ends);
     rc = rc ? rc : run_all(run, plan);
     stk_tune_input_release(&in);
     return rc;
@@ -288,6 +337,9 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 static int run_tune(struct stk_run *run)
 {
     struct settings *s = run->settings;
+    int wrong = s->study ? stk_tune_read_study(run, s->study, s->trust, &s->scale) : 0;
+    if (wrong)
+        return wrong; /* before hours of runs */
     if (s->step)
         return run_step(run);
     if (s->check)
@@ -301,6 +353,7 @@ static int run_tune(struct stk_run *run)
     s->plan.set = (const char *const *)s->set;
     s->plan.near = (const char *const *)s->near;
     s->plan.via = stk_executor_find(s->executor);
+    s->plan.fewer_cpus = s->ask;
     s->plan.tick = on_tick;
     s->plan.user = run;
     return with_input(run, &s->plan);
@@ -311,6 +364,9 @@ static const struct stk_example examples[] = {
     {"stoker tune train.profile --budget 20m", "the same for a program that was profiled before"},
     {"stoker tune /scratch/images", "the fastest way to read this dataset"},
     {"stoker tune job.yaml --data /scratch/b --only threads,loader", "try some changes only"},
+    {"stoker tune --steps 200 -- python train.py", "one that takes hours: 200 steps of it"},
+    {"stoker tune --apply /scratch/packed -- python train.py",
+     "and pack the data, and write a patch for the script"},
     {"stoker tune --check 'python new.py' -- python train.py", "what a change has really gained"},
     {"stoker tune --resume /scratch/stoker-tune.x7Kq2f", "continue what was stopped"},
     {NULL, NULL},

@@ -7,23 +7,55 @@
 #include "record/folder.h"
 #include "tune/tune.h"
 
+#define STK_TUNE_INPUT_NOTES 2
+
 struct stk_tune_input {
-    const char **command; /* after "--"; NULL: none */
+    const char *const *command; /* after "--"; NULL: none */
     struct stk_buf text;  /* the workload, unless it is a file */
     struct stk_action *action;
     struct stk_judged *judged; /* the actions point into it */
     struct stk_folder profile; /* of the command, removed at the end */
+    struct stk_folder again;   /* of its second run; not made: there was one run */
+    struct stk_script script;  /* of the command, or of the profile */
+    char note[STK_TUNE_INPUT_NOTES][320];
+    size_t nnotes;
+    bool ended; /* the command was ended early, as asked */
 };
-#define STK_TUNE_INPUT_INIT ((struct stk_tune_input){.profile = {.fd = -1, .mode = STK_PRIVATE}})
+#define STK_TUNE_INPUT_INIT                                                                        \
+    ((struct stk_tune_input){.profile = {.fd = -1, .mode = STK_PRIVATE},                           \
+                             .again = {.fd = -1, .mode = STK_PRIVATE}})
 
-/* Fills in what the plan says about its subject. for_s: the command is ended after that; 0: never.
- * Caller releases with stk_tune_input_release(), also after an error. */
+/* When a command is ended: after that time or that many steps; 0: by itself. */
+struct stk_tune_ends {
+    double for_s;
+    uint64_t steps;
+    double budget_s; /* of tune: a command that takes longer takes long */
+};
+
+/* Fills in what the plan says about its subject. Caller releases with stk_tune_input_release(),
+ * also after an error. */
 int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
-                   const char *trust, double for_s);
+                   const char *trust, const struct stk_tune_ends *ends);
 void stk_tune_input_release(struct stk_tune_input *in);
 
-/* Does the dataset part of the best candidate: packs into `to`, copies to the node. Prints what it
- * made. */
+/* tune/command.c: profiles in->command into in->profile, and a short one again into in->again. */
+int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
+                     const struct stk_tune_ends *ends);
+/* Notes files that the command read and changed. */
+void stk_tune_note_changes(struct stk_tune_input *in);
+/* Notes that two runs of the command differ. */
+void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged *first);
+
+struct stk_tune_scale; /* report/tune.h */
+/* What the study in dir recommends. */
+int stk_tune_read_study(struct stk_run *run, const char *dir, const char *trust,
+                        struct stk_tune_scale *out);
+
+/* Does the dataset part of the best candidate: packs into `to`, copies to the node; then writes a
+ * patch for the script. Prints what it made. */
 int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to);
+/* Writes a diff beside the script of the job. made: where the data of each change is now; NULL:
+ * where it was. */
+int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made);
 
 #endif

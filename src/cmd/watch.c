@@ -650,10 +650,10 @@ const struct stk_cmd stk_cmd_watch = {
     .args = "DIR|JOBID",
     .description =
         "Shows what runs in a folder of stoker: rates, queue, utilisation, the slowest rank, "
-        "progress and the time left. DIR is the folder of a profile or a study, a tier or the "
-        "--status folder of `stoker stage`, or the data of `stoker bench`. It only reads files, so "
-        "it works from another shell, and from another node that sees the folder. It ends with the "
-        "run, with status 1 if that died.\n\n"
+        "progress and the time left. DIR is the folder of a profile, a study or a tuning, a tier "
+        "or the --status folder of `stoker stage`, or the data of `stoker bench`. It only "
+        "reads files, so it works from another shell, and from another node that sees the folder. "
+        "It ends with the run, with status 1 if that died.\n\n"
         "For a job, shows what it does on its nodes: busy CPUs, threads, memory and GPUs, per node "
         "and per process, once per second. The numbers come from /proc and NVML on the nodes, "
         "through a step of the job (srun --overlap), which shares the job's CPUs and needs no ssh; "

@@ -364,15 +364,23 @@ int stk_folder_remove(const struct stk_folder *f, const char *name, struct stk_e
     return rc;
 }
 
-void stk_folder_destroy(const struct stk_folder *f)
+void stk_folder_destroy_but(const struct stk_folder *f, const char *last)
 {
     DIR *d = list(f->fd);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            strcmp(e->d_name, last) != 0)
             (void)stk_remove_at(f->fd, e->d_name, f->path, NULL);
     if (d)
         closedir(d);
+    if (*last)
+        (void)stk_remove_at(f->fd, last, f->path, NULL);
     (void)stk_rmdir_at(AT_FDCWD, f->path); /* removes only an empty one */
+}
+
+void stk_folder_destroy(const struct stk_folder *f)
+{
+    stk_folder_destroy_but(f, "");
 }
 
 /* ---- whose files may be read -------------------------------------------------------------- */

@@ -92,9 +92,18 @@ static int add_file(struct rp_model *m, const struct stk_usage *u, struct stk_er
 /* ---- files that are gone or have changed ---------------------------------------------------- */
 
 struct missing {
-    uint64_t gone, changed;
+    uint64_t gone, changed, temporary;
     const char *first_gone, *first_changed;
 };
+
+/* Written, read back and removed by the program itself: nothing that a replay could read. */
+static bool is_temporary(const struct stk_usage *u)
+{
+    struct stat st;
+    bool wrote = count(u, STK_C_WRITES) || count(u, STK_C_WRITE_OPENS);
+    bool removed = count(u, STK_C_REMOVES) || count(u, STK_C_RENAMES);
+    return !u->file->group && wrote && removed && stat(u->name, &st) < 0;
+}
 
 static void look(const struct stk_usage *u, struct missing *x)
 {
@@ -115,6 +124,10 @@ static void say_missing(struct rp_model *m, const struct missing *x)
                    "%llu files are gone since the profile was recorded, the first is %s: replay the "
                    "same shape with --data DIR --generate",
                    (unsigned long long)x->gone, x->first_gone);
+    if (x->temporary)
+        stk_rp_say(m,
+                   "%llu files that the program wrote, read and removed again are left out",
+                   (unsigned long long)x->temporary);
     if (x->changed)
         stk_rp_say(m,
                    "%llu files have another size than when the profile was recorded, the first is "
@@ -250,10 +263,12 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
         mapped += count(u, STK_C_MMAP_BYTES) > count(u, STK_C_READ_BYTES);
         if (count(u, STK_C_WRITE_BYTES) > WRITES_LESS)
             add_written(m, u);
-        if (count(u, STK_C_READS))
-            rc = add_file(m, u, err);
-        if (count(u, STK_C_READS))
+        bool read = count(u, STK_C_READS) > 0, temporary = read && is_temporary(u);
+        x.temporary += temporary;
+        if (read && !temporary) {
             look(u, &x);
+            rc = add_file(m, u, err);
+        }
     }
     say_missing(m, &x);
     if (mapped)

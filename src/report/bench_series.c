@@ -34,8 +34,9 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
                        struct stk_buf *out)
 {
     if (s->most)
-        stk_buf_printf(out, "%s%lu accelerators%s stay busy for at least %.0f %% of the time",
-                       strong, (unsigned long)s->most, plain, 100 * s->au);
+        stk_buf_printf(out, "%s%lu accelerator%s%s stay%s busy for at least %.0f %% of the time",
+                       strong, (unsigned long)s->most, s->most == 1 ? "" : "s", plain,
+                       s->most == 1 ? "s" : "", 100 * s->au);
     else
         stk_buf_printf(out, "Not even one accelerator stays busy for %.0f %% of the time",
                        100 * s->au);

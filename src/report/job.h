@@ -19,6 +19,8 @@ struct stk_job_text {
 /* One job: requested, allocated, used, why it waits, what to write next time. */
 void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
                   struct stk_buf *out);
+/* What to write next time, and what to know about the figures. */
+void stk_job_notes(const struct stk_job_view *v, unsigned columns, struct stk_buf *out);
 /* One row per job. Each array gets a line on what to write next time. */
 void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
                    struct stk_buf *out);

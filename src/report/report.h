@@ -65,6 +65,9 @@ bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
 void stk_report_rules(struct stk_buf *out);
 /* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
 void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);
+/* The same for a text that is put together here. */
+void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns, const char *fmt,
+                         ...) STK_PRINTF(4, 5);
 
 /* Members of the open object: the whole profile, names as in docs/profile.md. */
 void stk_report_json(const struct stk_report *r, struct stk_jw *w);

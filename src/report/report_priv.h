@@ -62,6 +62,7 @@ extern const char *const stk_report_size_name[STK_SIZE_BINS];
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
 void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
 void stk_report_numbers(const struct stk_report *r, struct stk_buf *out);
+void stk_report_sums(const struct stk_report *r, struct stk_buf *out); /* in few lines */
 void stk_report_loop(const struct stk_report *r, struct stk_buf *out);
 void stk_report_time(const struct stk_report *r, struct stk_buf *out); /* shares of it */
 

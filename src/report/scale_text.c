@@ -3,7 +3,6 @@
  * predictions or why there are none, comparisons, and cautions.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/style.h"
@@ -13,16 +12,7 @@
 
 #define UNDECIDED 0.5 /* a serial part with a wider interval counts as unknown */
 
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
-{
-    char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    stk_report_wrapped(text, 2, columns, out);
-}
+#define sentence(out, columns, ...) stk_report_sentence(out, 2, columns, __VA_ARGS__)
 
 /* " (95 %: 7.8 to 8.3 %)", nothing without an interval. */
 static const char *interval_text(struct stk_interval i, double factor, const char *unit, char *buf,
@@ -129,9 +119,11 @@ static void say_predictions(const struct stk_scaling *all, const struct stk_scal
             sentence(out, columns, "N=%.0f: not predicted; %s.", p->n, p->why);
         else if (all->study->metric) {
             bool rate = all->study->higher_better;
-            sentence(out, columns, "N=%.0f would give %.4g (95 %%: %.4g to %.4g), %s.", p->n,
-                     rate ? 1 / p->time_s : p->time_s, rate ? 1 / p->time_ci.hi : p->time_ci.lo,
-                     rate ? 1 / p->time_ci.lo : p->time_ci.hi, p->why);
+            stk_format_number(rate ? 1 / p->time_s : p->time_s, a, sizeof a);
+            stk_format_number(rate ? 1 / p->time_ci.hi : p->time_ci.lo, b, sizeof b);
+            stk_format_number(rate ? 1 / p->time_ci.lo : p->time_ci.hi, c, sizeof c);
+            sentence(out, columns, "N=%.0f would give %s (95 %%: %s to %s), %s.", p->n, a, b, c,
+                     p->why);
         } else
             sentence(out, columns, "N=%.0f would take %s (95 %%: %s to %s), %s.", p->n,
                      stk_format_duration(p->time_s, a, sizeof a),

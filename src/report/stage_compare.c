@@ -5,7 +5,6 @@
 #include "report/stage_compare.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -17,16 +16,7 @@
 
 #define BAR 16
 
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
-{
-    char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    stk_report_wrapped(text, 2, columns, out);
-}
+#define sentence(out, columns, ...) stk_report_sentence(out, 2, columns, __VA_ARGS__)
 
 /* ---- the forms ------------------------------------------------------------------------------ */
 

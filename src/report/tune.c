@@ -5,7 +5,6 @@
 #include "report/tune.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -13,16 +12,9 @@
 #include "report/grid.h"
 #include "report/report.h"
 
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
-static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
-{
-    char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    stk_report_wrapped(text, 0, columns, out);
-}
+#define sentence(out, columns, ...) stk_report_sentence(out, 0, columns, __VA_ARGS__)
+
+#define DIFFERS 2.0 /* times as long: two runs of one command did not do the same */
 
 static bool is_measured(const struct stk_tune_candidate *c)
 {
@@ -94,19 +86,28 @@ static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_
         [STK_TUNE_SKIPPED] = "not tried",     [STK_TUNE_FAILED] = "failed",
     };
     return !c->nchanges                          ? ""
-           : t->best && c == &t->candidate[t->best] ? "best"
+           : t->best && c == &t->candidate[t->best] ? (t->chosen ? "chosen" : "best")
                                                     : words[c->verdict];
+}
+
+/* "~1.2 s": of a sample, multiplied. */
+static const char *marked(const struct stk_tune *t, const char *text, char *buf, size_t size)
+{
+    bool is_number = *text >= '0' && *text <= '9';
+    snprintf(buf, size, "%s%s", is_number && t->sample_bytes < t->bytes ? "~" : "", text);
+    return buf;
 }
 
 static void table_row(const struct stk_tune *t, const struct stk_tune_candidate *c, size_t number,
                       struct stk_grid *g)
 {
-    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "";
+    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "", shown[40];
     if (!isnan(c->utilisation))
         stk_percent_text(c->utilisation, use, sizeof use);
     if (c->nchanges)
         snprintf(n, sizeof n, "%zu", number);
-    stk_grid_row(g, n, c->label, duration_text(c->epoch_s, epoch, sizeof epoch), use,
+    stk_grid_row(g, n, c->label,
+                 marked(t, duration_text(c->epoch_s, epoch, sizeof epoch), shown, sizeof shown), use,
                  times_text(c, times, sizeof times),
                  predicted_text(t, c, predicted, sizeof predicted), verdict_text(t, c));
 }
@@ -157,17 +158,18 @@ static void write_costs(const struct stk_tune *t, unsigned columns, struct stk_b
     stk_grid_row(&g, "", "what it costs", "disk", "memory", "once", "pays after", "mixing");
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
-        char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "";
+        char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "", d[40], o[40];
         if (!costs(c))
             continue;
         any = true;
         snprintf(n, sizeof n, "%zu", i);
         if (!isnan(c->mixing))
             stk_percent_text(c->mixing, mix, sizeof mix);
-        stk_grid_row(&g, n, c->label, size_text(c->disk_bytes, disk, sizeof disk),
+        stk_grid_row(&g, n, c->label,
+                     marked(t, size_text(c->disk_bytes, disk, sizeof disk), d, sizeof d),
                      size_text(c->memory_bytes, memory, sizeof memory),
-                     duration_text(c->once_s, once, sizeof once), pays_text(c, pays, sizeof pays),
-                     mix);
+                     marked(t, duration_text(c->once_s, once, sizeof once), o, sizeof o),
+                     pays_text(c, pays, sizeof pays), mix);
     }
     stk_grid_fit(&g, 0, columns);
     if (any) {
@@ -212,10 +214,16 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
 {
     const struct stk_tune_candidate *base = &t->candidate[0];
     char use[32];
-    size_t unclear = 0;
-    for (size_t i = 1; i < t->n; i++)
+    size_t unclear = 0, skipped = 0;
+    for (size_t i = 1; i < t->n; i++) {
         unclear += t->candidate[i].verdict == STK_TUNE_UNCLEAR;
-    if (unclear || t->stopped)
+        skipped += t->candidate[i].verdict == STK_TUNE_SKIPPED;
+    }
+    if (skipped && !count(t, true))
+        sentence(out, columns,
+                 "Not known: no change was tried, and %zu might help. See above what each needs.",
+                 skipped);
+    else if (unclear || t->stopped)
         sentence(out, columns,
                  "No clear gain so far: %zu of the changes may help or not, within the noise of "
                  "the runs. A larger --budget, or a quieter machine, tells.",
@@ -235,10 +243,15 @@ static void write_best(const struct stk_tune *t, unsigned columns, struct stk_bu
     const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
     struct stk_buf lines = STK_BUF_INIT;
     char before[32], after[32];
-    sentence(out, columns, "Best: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
-             c->label, stk_format_duration(c->epoch_s, after, sizeof after),
-             stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
-             c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
+    if (isnan(c->gain.times))
+        sentence(out, columns, "Chosen: %s. It was not measured%s%s.", c->label,
+                 c->why[0] ? ": " : "", c->why);
+    else
+        sentence(out, columns, "%s: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
+                 t->chosen ? "Chosen" : "Best", c->label,
+                 stk_format_duration(c->epoch_s, after, sizeof after),
+                 stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
+                 c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
     for (size_t i = 0; i < c->nchanges; i++)
         if (stk_tune_advice(&c->change[i]))
             sentence(out, columns, "Note: %s.", stk_tune_advice(&c->change[i]));
@@ -283,4 +296,16 @@ void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struc
              stk_format_duration(c->after_s, after, sizeof after),
              stk_format_duration(c->before_s, before, sizeof before), c->gain.times, range,
              c->gain.pairs, clear ? "" : "; the difference is within the noise");
+    if (c->failed_before || c->failed_after)
+        sentence(out, columns,
+                 "%zu runs before and %zu after the change failed and do not count: the command does "
+                 "not do the same each time.",
+                 c->failed_before, c->failed_after);
+    if (c->before_most_s > DIFFERS * c->before_least_s)
+        sentence(out, columns,
+                 "The command as it is took between %s and %s: it does something else each time, or "
+                 "the machine is busy with something else. Fix what differs (a seed, a cache), and "
+                 "use more --runs.",
+                 stk_format_duration(c->before_least_s, before, sizeof before),
+                 stk_format_duration(c->before_most_s, after, sizeof after));
 }

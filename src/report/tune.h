@@ -10,8 +10,15 @@ void stk_tune_json(const struct stk_tune *t, struct stk_jw *w);
 /* The lines that carry out a candidate, for people to paste. */
 void stk_tune_lines(const struct stk_tune *t, const struct stk_tune_candidate *c,
                     struct stk_buf *out);
-/* Lines of a batch file for the best candidate, each with its reason. */
-void stk_tune_ask(const struct stk_tune *t, struct stk_buf *out);
+/* What a study of `stoker scale` recommends. */
+struct stk_tune_scale {
+    double nodes;   /* NaN: the study does not say */
+    uint64_t tasks; /* 0: it does not count processes */
+    char why[200];
+};
+/* Lines of a batch file for the best candidate, each with its reason. scale: NULL: no study. */
+void stk_tune_ask(const struct stk_tune *t, const struct stk_tune_scale *scale,
+                  struct stk_buf *out);
 void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struct stk_buf *out);
 void stk_tune_check_json(const struct stk_tune_check *c, struct stk_jw *w);
 

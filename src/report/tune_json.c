@@ -59,8 +59,10 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
     stk_report_interval(w, "epoch_ci", c->epoch_ci);
     stk_jw_put_f64(w, "utilisation", c->utilisation);
     stk_jw_put_f64(w, "times", c->gain.times);
-    stk_report_interval(w, "times_ci", c->gain.ci);
+    /* The baseline is compared with itself: it has no interval. */
+    stk_report_interval(w, "times_ci", c->nchanges ? c->gain.ci : (struct stk_interval){NAN, NAN});
     stk_jw_put_u64(w, "pairs", c->gain.pairs);
+    stk_jw_put_f64(w, "cpus_busy", c->cores);
     stk_jw_put_u64(w, "runs", c->runs);
     stk_jw_put_bool(w, "confirmed", c->confirmed);
     stk_jw_key(w, "changes");
@@ -89,6 +91,7 @@ void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
     stk_jw_put_f64(w, "seconds", t->seconds);
     stk_jw_put_str(w, "folder", t->dir);
     stk_jw_put_str(w, "best", t->best ? t->candidate[t->best].id : NULL);
+    stk_jw_put_bool(w, "chosen", t->chosen);
     stk_jw_key(w, "candidates");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < t->n; i++)
@@ -103,6 +106,10 @@ void stk_tune_check_json(const struct stk_tune_check *c, struct stk_jw *w)
     stk_jw_open(w, '{');
     stk_jw_put_f64(w, "before_s", c->before_s);
     stk_jw_put_f64(w, "after_s", c->after_s);
+    stk_jw_put_f64(w, "before_least_s", c->before_least_s);
+    stk_jw_put_f64(w, "before_most_s", c->before_most_s);
+    stk_jw_put_u64(w, "failed_before", c->failed_before);
+    stk_jw_put_u64(w, "failed_after", c->failed_after);
     stk_jw_put_f64(w, "times", c->gain.times);
     stk_report_interval(w, "times_ci", c->gain.ci);
     stk_jw_put_u64(w, "pairs", c->gain.pairs);

@@ -1,6 +1,7 @@
 /*
  * words.c - numbers and names as the report shows them: short, aligned, and safe.
  */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/style.h"
@@ -294,6 +295,17 @@ void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, str
     stk_buf_putc(out, '\n');
     out->fail = out->fail || b.fail;
     stk_buf_release(&b);
+}
+
+void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns, const char *fmt,
+                         ...)
+{
+    char text[1400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    stk_report_wrapped(text, indent, columns, out);
 }
 
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i)

@@ -92,7 +92,8 @@ static void describe(const struct stk_scaling *all, const struct stk_scaling_ser
     const char *verb_end =
         all->study->unit && r->n != 1 ? "" : "s"; /* "6 GPUs take", "N=6 takes" */
     if (all->study->metric)
-        snprintf(took, sizeof took, "give%s %.4g", verb_end, r->value);
+        snprintf(took, sizeof took, "give%s %s", verb_end,
+                 stk_format_number(r->value, d, sizeof d));
     else
         snprintf(took, sizeof took, "take%s %s", verb_end,
                  stk_format_duration(r->wall_s, d, sizeof d));

@@ -44,8 +44,7 @@ static const char *time_text(const struct stk_scaling *all, const struct stk_sca
 {
     if (!all->study->metric)
         return stk_format_duration(r->wall_s, buf, size);
-    snprintf(buf, size, "%.4g", r->value);
-    return buf;
+    return stk_format_number(r->value, buf, size);
 }
 
 static const char *name_of(const struct stk_scaling_series *s)

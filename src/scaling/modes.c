@@ -20,8 +20,7 @@ static const char *shown(const struct stk_scaling *all, double cost, char *buf, 
     const struct stk_study *study = all->study;
     if (!study->metric)
         return stk_format_duration(cost, buf, size);
-    snprintf(buf, size, "%.4g", study->higher_better ? 1 / cost : cost);
-    return buf;
+    return stk_format_number(study->higher_better ? 1 / cost : cost, buf, size);
 }
 
 /* ---- nodes -------------------------------------------------------------------------------- */

@@ -61,12 +61,26 @@ static bool won(const struct stk_tune_candidate *c)
     return c->verdict == STK_TUNE_GAIN;
 }
 
+/* The best change with fewer CPUs: does it need all of them? */
+static void with_fewer_cpus(struct stk_tune *t, size_t singles)
+{
+    size_t made;
+    for (size_t i = 1; i < singles && won(&t->candidate[1]); i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        if (c->nchanges == 1 && c->change[0].kind->helps == STK_HELPS_COST &&
+            c->verdict != STK_TUNE_SKIPPED && c->verdict != STK_TUNE_FAILED &&
+            fits(&t->candidate[1], c))
+            (void)join(t, 1, i, &made);
+    }
+}
+
 /* The candidates are ranked: earlier ones gain more. */
 int stk_tune_combine(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune *out = t->out;
     size_t singles = out->n, made, pairs = 0;
     (void)err;
+    with_fewer_cpus(out, singles);
     for (size_t a = 1; a < singles && pairs < COMBINED_MAX; a++)
         for (size_t b = a + 1; b < singles && pairs < COMBINED_MAX; b++) {
             if (!won(&out->candidate[a]) || !won(&out->candidate[b]) ||

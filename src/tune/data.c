@@ -9,9 +9,7 @@
 #include "host/cpus.h"
 #include "tune/kinds.h"
 
-#define SHARD "256M"
-
-static bool reads_data(const struct stk_tuner *t)
+bool stk_tune_reads_data(const struct stk_tuner *t)
 {
     const struct stk_workload *w = &t->s.w;
     return t->s.source && w->dataset.format != STK_BENCH_NONE && w->reader.load == STK_LOAD_STEP &&
@@ -25,8 +23,8 @@ static const char *place_name(const struct stk_tune_near *n)
 }
 
 /* A copy of the data in the folder of the call, or of near[i]. */
-static struct stk_tune_change *propose_copy(struct stk_tuner *t, const struct stk_tune_kind *k,
-                                            const char *what, const char *label, size_t near)
+struct stk_tune_change *stk_tune_propose_copy(struct stk_tuner *t, const struct stk_tune_kind *k,
+                                              const char *what, const char *label, size_t near)
 {
     const struct stk_tune_near *n = near < t->s.nnear ? &t->s.near[near] : NULL;
     char id[STK_POINT_ID_MAX], text[96];
@@ -42,60 +40,85 @@ static struct stk_tune_change *propose_copy(struct stk_tuner *t, const struct st
     c->near = near;
     c->copy.path = stk_tune_text(t, "%s", id);
     c->copy.bytes = t->s.bytes;
-    c->memory_bytes = n && n->fs->memory ? t->s.bytes : 0;
+    c->memory_bytes = n && n->fs->memory ? stk_tune_whole_bytes(&t->s) : 0;
     return c;
+}
+
+/* "OLD=NEW" */
+bool stk_tune_patch_place(const struct stk_tune *t, const struct stk_tune_change *c,
+                          const char *made, struct stk_buf *out)
+{
+    (void)t;
+    if (made)
+        stk_buf_printf(out, "%s=%s", c->source, made);
+    return made != NULL;
 }
 
 /* ---- packed --------------------------------------------------------------------------------- */
 
-static int propose_packed(struct stk_tuner *t, const struct stk_tune_kind *k, const char *id,
-                          const char *label, const char *codec, size_t near)
+struct stk_tune_change *stk_tune_propose_packed(struct stk_tuner *t, const struct stk_tune_kind *k,
+                                                const char *id, const char *label, size_t near)
 {
-    struct stk_tune_change *c = propose_copy(t, k, id, label, near);
+    struct stk_tune_change *c = stk_tune_propose_copy(t, k, id, label, near);
     if (!c)
-        return 0;
+        return NULL;
     c->loader = true;
     c->format = "tfrecord";
-    c->codec = codec;
     c->use = STK_USE_LOADER;
-    return 0;
+    return c;
 }
 
 static int propose_pack(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     (void)err;
-    if (!reads_data(t) || t->s.w.training.eval_every)
+    if (!stk_tune_reads_data(t) || t->s.w.training.eval_every)
         return 0;
-    int rc = propose_packed(t, k, "pack", "packed + loader", NULL, SIZE_MAX);
-    for (size_t i = 0; i < t->s.nnear && !rc; i++)
-        rc = propose_packed(t, k, "pack", "packed + loader", NULL, i);
-    return rc;
+    (void)stk_tune_propose_packed(t, k, "pack", "packed + loader", SIZE_MAX);
+    for (size_t i = 0; i < t->s.nnear; i++)
+        (void)stk_tune_propose_packed(t, k, "pack", "packed + loader", i);
+    return 0;
 }
 
 static int propose_compress(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     (void)err;
-    if (!reads_data(t) || t->s.w.training.eval_every)
+    if (!stk_tune_reads_data(t) || t->s.w.training.eval_every)
         return 0;
-    return propose_packed(t, k, "pack-zstd", "packed with zstd + loader", "zstd", SIZE_MAX);
+    struct stk_tune_change *c =
+        stk_tune_propose_packed(t, k, "pack-zstd", "packed with zstd + loader", SIZE_MAX);
+    if (c)
+        c->codec = "zstd";
+    return 0;
 }
 
-static size_t prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
-                           const char **argv, size_t max)
+size_t stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
+                             const char **argv, size_t max)
 {
-    const char *words[] = {t->self,        "pack", "--quiet", "--no-write-index", "--format", c->format,
-                           "--shard-size", SHARD,       "--compress",     c->codec ? c->codec : "none",
-                           "--",           t->packed ? t->packed->path : t->s.source, c->copy.path,     NULL};
+    bool again = c->kind->repacks && t->packed;
+    const char *words[] = {t->self,
+                           "pack",
+                           "--quiet",
+                           "--no-write-index",
+                           "--format",
+                           c->format,
+                           "--shard-size",
+                           c->number ? STK_TUNE_SMALL_TEXT : STK_TUNE_SHARD_TEXT,
+                           "--compress",
+                           c->codec ? c->codec : "none",
+                           "--",
+                           again ? t->packed->path : t->s.source,
+                           c->copy.path,
+                           NULL};
     size_t n = sizeof words / sizeof *words;
     memcpy(argv, words, (n < max ? n : max) * sizeof *words);
     return n;
 }
 
-static size_t act_pack(const struct stk_tune_change *c, struct stk_action *out)
+size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out)
 {
     out[0] = (struct stk_action){
         .kind = STK_ACT_PACK, .format = c->format, .codec = c->codec, .path = c->source,
-        .to = STK_TUNE_PACKED};
+        .to = STK_TUNE_PACKED, .bytes = c->number};
     out[1] = (struct stk_action){.kind = STK_ACT_LOADER, .path = STK_TUNE_PACKED};
     if (!c->where)
         return 2;
@@ -112,28 +135,30 @@ static size_t act_pack(const struct stk_tune_change *c, struct stk_action *out)
 
 const struct stk_tune_kind stk_tune_pack = {
     .id = "pack",
-    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
-             STK_SLOT_LOAD,
+    .slots = STK_TUNE_LOADS_PACKED,
     .effort = 4,
     .finds = PACK_FINDS,
     .nfinds = 6,
     .propose = propose_pack,
     .repacks = true,
-    .prepare = prepare_pack,
-    .act = act_pack,
+    .prepare = stk_tune_prepare_pack,
+    .act = stk_tune_act_pack,
+    .patch_option = "--packed",
+    .patch = stk_tune_patch_place,
 };
 
 const struct stk_tune_kind stk_tune_compress = {
     .id = "compress",
-    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
-             STK_SLOT_LOAD,
+    .slots = STK_TUNE_LOADS_PACKED,
     .effort = 4,
     .finds = PACK_FINDS,
     .nfinds = 6,
     .propose = propose_compress,
     .repacks = true,
-    .prepare = prepare_pack,
-    .act = act_pack,
+    .prepare = stk_tune_prepare_pack,
+    .act = stk_tune_act_pack,
+    .patch_option = "--packed",
+    .patch = stk_tune_patch_place,
 };
 
 /* ---- a squashfs image ----------------------------------------------------------------------- */
@@ -142,15 +167,12 @@ static int propose_squashfs(struct stk_tuner *t, const struct stk_tune_kind *k, 
 {
     (void)err;
     /* Few large files gain nothing from being one. */
-    if (!reads_data(t) || t->s.w.training.eval_every || t->s.files < 100)
+    if (!stk_tune_reads_data(t) || t->s.w.training.eval_every || t->s.files < 100)
         return 0;
     struct stk_tune_change *c =
-        propose_copy(t, k, "squashfs", "squashfs image + loader", SIZE_MAX);
-    if (!c)
-        return 0;
-    c->loader = true;
-    c->format = "squashfs";
-    c->use = STK_USE_LOADER;
+        stk_tune_propose_packed(t, k, "squashfs", "squashfs image + loader", SIZE_MAX);
+    if (c)
+        c->format = "squashfs";
     return 0;
 }
 
@@ -164,15 +186,16 @@ static size_t act_squashfs(const struct stk_tune_change *c, struct stk_action *o
 
 const struct stk_tune_kind stk_tune_squashfs = {
     .id = "squashfs",
-    .slots = STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST |
-             STK_SLOT_LOAD,
+    .slots = STK_TUNE_LOADS_PACKED,
     .effort = 4,
     .finds = PACK_FINDS,
     .nfinds = 6,
     .propose = propose_squashfs,
     .repacks = true,
-    .prepare = prepare_pack,
+    .prepare = stk_tune_prepare_pack,
     .act = act_squashfs,
+    .patch_option = "--packed",
+    .patch = stk_tune_patch_place,
 };
 
 /* ---- staged --------------------------------------------------------------------------------- */
@@ -180,16 +203,16 @@ const struct stk_tune_kind stk_tune_squashfs = {
 static int propose_stage(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     (void)err;
-    for (size_t i = 0; i < t->s.nnear && reads_data(t); i++) {
-        struct stk_tune_change *c = propose_copy(t, k, "stage", "staged", i);
+    for (size_t i = 0; i < t->s.nnear && stk_tune_reads_data(t); i++) {
+        struct stk_tune_change *c = stk_tune_propose_copy(t, k, "stage", "staged", i);
         if (c)
             c->use = STK_USE_DATA;
     }
     return 0;
 }
 
-static size_t prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
-                            const char **argv, size_t max)
+size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
+                              const char **argv, size_t max)
 {
     const char *from = t->plan->data ? t->s.save : t->s.source;
     const char *words[] = {t->self, "stage", "--quiet", "--", from, c->copy.path, NULL};
@@ -211,8 +234,10 @@ const struct stk_tune_kind stk_tune_stage = {
     .finds = {STK_ACT_STAGE, STK_ACT_WARM_UP, STK_ACT_PACK, STK_ACT_PREFETCH},
     .nfinds = 4,
     .propose = propose_stage,
-    .prepare = prepare_stage,
+    .prepare = stk_tune_prepare_stage,
     .act = act_stage,
+    .patch_option = "--moved",
+    .patch = stk_tune_patch_place,
 };
 
 /* ---- checkpoints ---------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "dataset/dataset.h"
 #include "stoker.h"
+#include "tune/files.h"
 #include "tune/tune.h"
 
 #define REQUEST (256u << 10) /* the buffer of TensorFlow, and more than most others have */
@@ -21,7 +22,26 @@ struct shape {
     bool is_dir, singles; /* singles: each sample is a file */
     uint64_t samples, files, bytes;
     const char *format;
+    char suffix[32]; /* of all its files; "": they differ */
 };
+
+/* Beside the samples there may be files that are none, such as a list of labels. */
+static void find_suffix(const struct stk_dataset *ds, struct shape *s)
+{
+    for (uint64_t i = 0; i < ds->files.count; i++) {
+        struct stk_files_entry e;
+        if (ds->files.entry(ds->files.list, i, &e, NULL) != 0)
+            return;
+        const char *dot = memrchr(e.name, '.', e.name_len);
+        size_t n = dot ? (size_t)(e.name + e.name_len - dot) : 0;
+        bool plain = n && n < sizeof s->suffix && !memchr(dot, '/', n);
+        if (!plain || (i && (strlen(s->suffix) != n || memcmp(s->suffix, dot, n) != 0))) {
+            s->suffix[0] = '\0';
+            return;
+        }
+        snprintf(s->suffix, sizeof s->suffix, "%.*s", (int)n, dot);
+    }
+}
 
 static int look(const char *path, struct shape *s, struct stk_err *err)
 {
@@ -40,6 +60,7 @@ static int look(const char *path, struct shape *s, struct stk_err *err)
     s->bytes = ds->index.h->bytes_stored ? ds->index.h->bytes_stored : ds->index.h->bytes_samples;
     s->format = ds->format->name;
     s->singles = s->files >= s->samples;
+    find_suffix(ds, s);
     stk_dataset_close(ds);
     return s->samples && s->files ? 0
                                   : stk_err_set(err, STK_E_USAGE, path, -1, "no sample in it");
@@ -60,12 +81,26 @@ static void safe_name(const char *path, char *out, size_t size)
         snprintf(out, size, "dataset");
 }
 
+/* Mean size of a file of the group: of all that are there, unless a suffix tells samples apart. */
+static unsigned long long mean_size(const struct shape *s)
+{
+    struct stk_tune_files f;
+    unsigned long long mean = s->bytes / s->files;
+    if (!*s->suffix && stk_tune_files_list(s->root, NULL, &f, NULL) == 0) {
+        mean = f.n ? f.bytes / f.n : mean;
+        stk_tune_files_release(&f);
+    }
+    return mean ? mean : 1;
+}
+
 static void put_group(const struct shape *s, struct stk_buf *out)
 {
     unsigned long long samples = s->samples, files = s->files, bytes = s->bytes;
     unsigned long long requests = bytes / REQUEST + (s->singles ? samples : files);
     stk_buf_printf(out, "files:\n  1:\n    path: \".\"\n    count: %llu\n    size: %llu\n", files,
-                   bytes / files ? bytes / files : 1);
+                   mean_size(s));
+    if (*s->suffix && strcspn(s->suffix, "*?[]\\\"") == strlen(s->suffix))
+        stk_buf_printf(out, "    match: \"*%s\"\n", s->suffix);
     stk_buf_printf(out, "    per: %llu\n    opens: %llu\n    requests: %llu\n    bytes: %llu\n",
                    samples, s->singles ? samples : files, requests, bytes);
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tune/priv.h"
 
@@ -84,17 +85,26 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
+/* Clearly faster, and not by less of something. */
+static bool can_be_best(const struct stk_tune_candidate *c)
+{
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->helps == STK_HELPS_COST)
+            return false;
+    return c->verdict == STK_TUNE_GAIN;
+}
+
 /* Of those that gain nearly as much as the best, the one that takes least effort. */
 static size_t choose(const struct stk_tune *t)
 {
     size_t best = 0;
     double most = 1;
     for (size_t i = 1; i < t->n; i++)
-        if (t->candidate[i].verdict == STK_TUNE_GAIN)
+        if (can_be_best(&t->candidate[i]))
             most = fmax(most, t->candidate[i].gain.times);
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
-        if (c->verdict == STK_TUNE_GAIN && c->gain.times >= NEARLY * most &&
+        if (can_be_best(c) && c->gain.times >= NEARLY * most &&
             (!best || effort_of(c) < effort_of(&t->candidate[best])))
             best = i;
     }
@@ -106,4 +116,22 @@ void stk_tune_rank(struct stk_tune *t)
     if (t->n > 1)
         qsort(t->candidate + 1, t->n - 1, sizeof *t->candidate, by_rank);
     t->best = choose(t);
+}
+
+int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err)
+{
+    struct stk_buf ids = STK_BUF_INIT;
+    for (size_t i = 1; i < t->n && !t->chosen; i++) {
+        stk_buf_printf(&ids, "%s%s", i > 1 ? ", " : "", t->candidate[i].id);
+        if (strcmp(t->candidate[i].id, id) == 0) {
+            t->best = i;
+            t->chosen = true;
+        }
+    }
+    int rc = t->chosen ? 0
+                       : stk_err_set(err, STK_E_USAGE, NULL, -1,
+                                     "\"%.60s\" is not a change that is possible here (%.300s)", id,
+                                     ids.len ? stk_buf_cstr(&ids) : "there is none");
+    stk_buf_release(&ids);
+    return rc;
 }

@@ -1,17 +1,12 @@
 /*
- * kinds.c - the table of changes that only change how the program reads or writes: threads, read
- * ahead, requests, shares of ranks, memory, the loader, the place of checkpoints. Those that need
- * the data in another form or place are in data.c.
+ * kinds.c - the table of changes, what all kinds share, and the actions that carry changes out. The
+ * rows are in reads.c (how the program reads) and data.c (where and in which form its data is).
  */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/file.h"
 #include "tune/kinds.h"
-
-#define KIB 1024u
-#define MIB (1024u * KIB)
 
 /* ---- for all kinds -------------------------------------------------------------------------- */
 
@@ -27,7 +22,7 @@ static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_t
 static bool wanted(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
 {
     if (!p->only)
-        return wanted_by_findings(p, k);
+        return k->helps == STK_HELPS_COST ? p->fewer_cpus : wanted_by_findings(p, k);
     for (const char *const *id = p->only; *id; id++)
         if (strcmp(*id, k->id) == 0)
             return true;
@@ -47,12 +42,15 @@ struct stk_tune_change *stk_tune_propose(struct stk_tuner *t, const struct stk_t
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
+                                     .cores = NAN,
                                      .mixing = NAN,
                                      .pays_after = NAN};
     c->gain.times = NAN;
     x->kind = k;
     x->copy.prepare_s = NAN;
-    x->source = k->helps == STK_HELPS_SAVES ? t->s.save : t->s.source;
+    x->source = k->helps == STK_HELPS_SAVES ? t->s.save
+                : t->s.whole.source         ? t->s.whole.source
+                                            : t->s.source;
     snprintf(x->id, sizeof x->id, "%s", id);
     snprintf(x->label, sizeof x->label, "%s", label);
     snprintf(c->id, sizeof c->id, "%s", id);
@@ -74,327 +72,13 @@ int stk_tune_set(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err 
     return c->set[c->nset++] ? 0 : stk_err_nomem(err, (size_t)n);
 }
 
-/* A change of one key to a number. */
-static int propose_number(struct stk_tuner *t, const struct stk_tune_kind *k, uint64_t v,
-                          const char *label, const char *key, struct stk_err *err)
-{
-    char id[STK_POINT_ID_MAX];
-    snprintf(id, sizeof id, "%s-%llu", k->id, (unsigned long long)v);
-    struct stk_tune_change *c = stk_tune_propose(t, k, id, label);
-    if (!c)
-        return 0;
-    c->number = v;
-    return stk_tune_set(t, c, err, "%s=%llu", key, (unsigned long long)v);
-}
-
-static bool reads_in_steps(const struct stk_workload *w)
-{
-    return w->dataset.format != STK_BENCH_NONE && w->reader.load == STK_LOAD_STEP;
-}
-
-/* ---- threads -------------------------------------------------------------------------------- */
-
-/* Most that read files of their own: a thread of a stream needs one. */
-static uint64_t most_threads(const struct stk_tune_subject *s)
-{
-    const struct stk_workload *w = &s->w;
-    if (w->access.sharing == STK_SHARING_COLLECTIVE)
-        return 0;
-    if (!stk_bench_is_stream(w->dataset.format))
-        return 64;
-    return w->access.sharing == STK_SHARING_OWN ? w->dataset.files / s->ranks : 1;
-}
-
-static int propose_threads(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    uint64_t now = w->reader.threads, most = most_threads(&t->s);
-    const uint64_t tries[] = {now < 2 ? 4 : 2 * now, now < 4 ? 16 : 4 * now};
-    int rc = 0;
-    for (size_t i = 0; i < 2 && !rc && reads_in_steps(w); i++) {
-        uint64_t n = tries[i] < most ? tries[i] : most;
-        char label[96];
-        if (n <= now || (i && n <= tries[0]))
-            continue;
-        snprintf(label, sizeof label, "%llu reading threads", (unsigned long long)n);
-        rc = propose_number(t, k, n, label, "reader.threads", err);
-        struct stk_tune_change *c = &t->out->candidate[t->out->n - 1].change[0];
-        if (!rc && w->reader.prefetch < 2 * n)
-            rc = stk_tune_set(t, c, err, "reader.prefetch=%llu", (unsigned long long)(2 * n));
-    }
-    return rc;
-}
-
-static size_t act_threads(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = STK_ACT_READERS, .path = c->source, .count = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind threads = {
-    .id = "threads",
-    .slots = STK_SLOT_THREADS | STK_SLOT_PREFETCH,
-    .effort = 1,
-    .finds = {STK_ACT_READERS, STK_ACT_DECODERS, STK_ACT_LOADER, STK_ACT_MAP_DATASET},
-    .nfinds = 4,
-    .propose = propose_threads,
-    .act = act_threads,
-};
-
-/* ---- reading ahead -------------------------------------------------------------------------- */
-
-static int propose_prefetch(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    uint64_t n = w->reader.prefetch < 4 ? 8 : 4 * w->reader.prefetch;
-    char label[96];
-    if (!reads_in_steps(w) || !w->reader.threads || n > 4096 ||
-        w->access.sharing == STK_SHARING_COLLECTIVE)
-        return 0;
-    snprintf(label, sizeof label, "%llu batches ahead", (unsigned long long)n);
-    int rc = propose_number(t, k, n, label, "reader.prefetch", err);
-    struct stk_tune_change *c = &t->out->candidate[t->out->n - 1].change[0];
-    c->memory_bytes =
-        (uint64_t)((double)(n * w->training.batch) * stk_dist_mean(&w->dataset.record));
-    return rc;
-}
-
-static size_t act_prefetch(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = STK_ACT_PREFETCH, .path = c->source, .depth = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind prefetch = {
-    .id = "prefetch",
-    .slots = STK_SLOT_PREFETCH,
-    .effort = 1,
-    .finds = {STK_ACT_PREFETCH, STK_ACT_LOADER},
-    .nfinds = 2,
-    .propose = propose_prefetch,
-    .act = act_prefetch,
-};
-
-/* ---- larger requests ------------------------------------------------------------------------ */
-
-#define SMALL_REQUEST (512 * KIB)
-
-/* A replay has the requests of a profile: as many as are needed with the larger ones. */
-static int propose_group_request(struct stk_tuner *t, const struct stk_tune_kind *k,
-                                 struct stk_err *err)
-{
-    const struct stk_bench_group *g = &t->s.w.group[0];
-    uint64_t bytes = g->bytes ? g->bytes : t->s.bytes, want = (bytes + MIB - 1) / MIB;
-    want = want > g->opens ? want : g->opens;
-    if (!g->requests || bytes / g->requests >= SMALL_REQUEST || 2 * want > g->requests)
-        return 0;
-    struct stk_tune_change *c = stk_tune_propose(t, k, "request-1048576", "requests of 1 MiB");
-    if (!c)
-        return 0;
-    c->number = MIB;
-    int rc = stk_tune_set(t, c, err, "files.1.requests=%llu", (unsigned long long)want);
-    return rc ? rc : stk_tune_set(t, c, err, "files.1.sizes=1Mx1");
-}
-
-static int propose_request(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    if (w->ngroups && reads_in_steps(w))
-        return propose_group_request(t, k, err);
-    const uint64_t tries[] = {1 * MIB, 8 * MIB};
-    bool stream = stk_bench_is_stream(w->dataset.format);
-    uint64_t now = w->access.transfer_bytes;
-    char label[96];
-    int rc = 0;
-    if (!reads_in_steps(w) || !now || w->dataset.format == STK_BENCH_HDF5)
-        return 0;
-    for (size_t i = 0; i < 2 && !rc && stream; i++) {
-        if (tries[i] < 2 * now)
-            continue;
-        snprintf(label, sizeof label, "requests of %llu MiB",
-                 (unsigned long long)(tries[i] / MIB));
-        rc = propose_number(t, k, tries[i], label, "access.transfer", err);
-    }
-    if (!stream && (double)now < stk_dist_mean(&w->dataset.record)) {
-        rc = propose_number(t, k, 0, "whole files per request", "access.transfer", err);
-    }
-    return rc;
-}
-
-static size_t act_request(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = c->number ? STK_ACT_LARGER_READS : STK_ACT_READ_WHOLE,
-                                 .path = c->source,
-                                 .bytes = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind request = {
-    .id = "request",
-    .slots = STK_SLOT_REQUEST,
-    .effort = 1,
-    .finds = {STK_ACT_LARGER_READS, STK_ACT_STREAM_BUFFER, STK_ACT_READ_WHOLE, STK_ACT_BATCH_READS},
-    .nfinds = 4,
-    .propose = propose_request,
-    .act = act_request,
-};
-
-/* ---- shares of ranks ------------------------------------------------------------------------ */
-
-static int propose_shard(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    if (w->dataset.format == STK_BENCH_NONE || w->access.offsets != STK_OFFSETS_SAME ||
-        t->s.ranks < 2)
-        return 0;
-    struct stk_tune_change *c = stk_tune_propose(t, k, "shard", "own samples per rank");
-    if (!c)
-        return 0;
-    c->number = t->s.ranks;
-    return stk_tune_set(t, c, err, "access.offsets=sharded");
-}
-
-static size_t act_shard(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = STK_ACT_DIVIDE, .path = c->source, .count = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind shard = {
-    .id = "shard",
-    .slots = STK_SLOT_SHARD,
-    .effort = 1,
-    .finds = {STK_ACT_DIVIDE, STK_ACT_PARTS, STK_ACT_EXCHANGE, STK_ACT_READ_ALL},
-    .nfinds = 4,
-    .propose = propose_shard,
-    .act = act_shard,
-    .advice = "check first that the ranks were not meant to read the same samples",
-};
-
-/* ---- all of it in memory -------------------------------------------------------------------- */
-
-#define MEMORY_SHARE 0.5 /* of what is free, for data */
-
-static int propose_memory(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_tune_subject *s = &t->s;
-    bool all = s->w.access.offsets == STK_OFFSETS_SAME;
-    double need = (double)s->bytes * (all ? (double)s->ranks : 1);
-    if (!reads_in_steps(&s->w) || s->w.training.epochs < 2 || !s->bytes ||
-        s->w.access.sharing == STK_SHARING_COLLECTIVE ||
-        need > MEMORY_SHARE * (double)s->memory_bytes)
-        return 0;
-    struct stk_tune_change *c = stk_tune_propose(t, k, "memory", "all kept in memory");
-    if (!c)
-        return 0;
-    c->memory_bytes = (uint64_t)need;
-    c->number = s->bytes;
-    return stk_tune_set(t, c, err, "reader.load=start");
-}
-
-static size_t act_memory(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = STK_ACT_KEEP_DATA, .path = c->source, .bytes = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind memory = {
-    .id = "memory",
-    .slots = STK_SLOT_LOAD | STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH,
-    .effort = 2,
-    .finds = {STK_ACT_KEEP_DATA, STK_ACT_READ_ONCE, STK_ACT_WARM_UP, STK_ACT_STAGE},
-    .nfinds = 4,
-    .propose = propose_memory,
-    .act = act_memory,
-};
-
-/* ---- a file that is read again and again ---------------------------------------------------- */
-
-#define REREAD 2.0 /* times its size */
-
-static uint64_t group_bytes(const struct stk_bench_group *g)
-{
-    return (uint64_t)((double)g->count * stk_dist_mean(&g->size));
-}
-
-static int propose_keep(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    int rc = 0;
-    for (size_t i = 1; i < w->ngroups && !rc; i++) {
-        const struct stk_bench_group *g = &w->group[i];
-        uint64_t size = group_bytes(g);
-        char id[STK_POINT_ID_MAX], label[96];
-        if (g->keep || g->when != STK_WHEN_SAMPLE || !g->per ||
-            size > t->s.memory_bytes / 4 / (t->s.ranks * (w->reader.threads + 1)) ||
-            (double)g->opens < REREAD * (double)g->count)
-            continue;
-        snprintf(id, sizeof id, "keep-%zu", i + 1);
-        snprintf(label, sizeof label, "%.60s read once", stk_base_name(g->path));
-        struct stk_tune_change *c = stk_tune_propose(t, k, id, label);
-        if (!c)
-            break;
-        c->number = size;
-        c->memory_bytes = size * t->s.ranks * (w->reader.threads ? w->reader.threads : 1);
-        c->source = stk_tune_text(t, "%s", g->path);
-        rc = stk_tune_set(t, c, err, "files.%zu.keep=yes", i + 1);
-    }
-    return rc;
-}
-
-static size_t act_keep(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){
-        .kind = STK_ACT_READ_ONCE, .path = c->source, .is_file = true, .bytes = c->number};
-    return 1;
-}
-
-static const struct stk_tune_kind keep = {
-    .id = "keep",
-    .slots = STK_SLOT_REREAD,
-    .effort = 1,
-    .finds = {STK_ACT_READ_ONCE, STK_ACT_KEEP_DATA, STK_ACT_KEEP_OPEN, STK_ACT_READ_WHOLE},
-    .nfinds = 4,
-    .propose = propose_keep,
-    .act = act_keep,
-};
-
-/* ---- stoker's loader ------------------------------------------------------------------------ */
-
-static int propose_loader(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
-{
-    const struct stk_workload *w = &t->s.w;
-    (void)err;
-    if (!reads_in_steps(w) || w->training.eval_every || t->plan->storage)
-        return 0;
-    struct stk_tune_change *c = stk_tune_propose(t, k, "loader", "stoker's loader");
-    if (c)
-        c->loader = true;
-    return 0;
-}
-
-static size_t act_loader(const struct stk_tune_change *c, struct stk_action *out)
-{
-    out[0] = (struct stk_action){.kind = STK_ACT_LOADER, .path = c->source};
-    return 1;
-}
-
-static const struct stk_tune_kind loader = {
-    .id = "loader",
-    .slots = STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST | STK_SLOT_LOAD,
-    .effort = 2,
-    .finds = {STK_ACT_LOADER, STK_ACT_MAP_DATASET, STK_ACT_READERS, STK_ACT_PREFETCH, STK_ACT_PACK,
-              STK_ACT_BATCH_READS},
-    .nfinds = 6,
-    .propose = propose_loader,
-    .act = act_loader,
-};
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 const struct stk_tune_kind *const stk_tune_kinds[] = {
-    &threads, &prefetch, &request, &shard, &memory, &keep, &loader,
-    &stk_tune_pack, &stk_tune_compress, &stk_tune_squashfs, &stk_tune_stage, &stk_tune_save, NULL,
+    &stk_tune_threads, &stk_tune_prefetch, &stk_tune_request,  &stk_tune_shard, &stk_tune_memory,
+    &stk_tune_keep,    &stk_tune_loader,   &stk_tune_pack,     &stk_tune_compress,
+    &stk_tune_squashfs, &stk_tune_stage,   &stk_tune_save,     &stk_tune_shards,
+    &stk_tune_arrays,  &stk_tune_stripes,  &stk_tune_cpus,     NULL,
 };
 
 const struct stk_tune_kind *stk_tune_kind_find(const char *id)
@@ -425,6 +109,15 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
 const char *stk_tune_advice(const struct stk_tune_change *c)
 {
     return c->kind->advice;
+}
+
+const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
+                           const char *made, struct stk_buf *argument)
+{
+    const struct stk_tune_kind *k = c->kind;
+    stk_buf_reset(argument);
+    bool can = k->patch_option && (!k->patch || k->patch(t, c, made, argument));
+    return can && !argument->fail ? k->patch_option : NULL;
 }
 
 size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidate *c,

@@ -125,19 +125,23 @@ static double utilisation(const struct stk_tuner *t, double epoch_s)
 static int take_times(struct stk_tuner *t, struct stk_tune_candidate *c,
                       const struct stk_study_series *s, struct stk_err *err)
 {
-    double *v = calloc(s->nruns + 1, sizeof *v);
+    double *v = calloc(s->nruns + 1, sizeof *v), cpu_s = 0, wall_s = 0;
     struct stk_summary sum;
     size_t n = 0;
     if (!v)
         return stk_err_nomem(err, s->nruns * sizeof *v);
     for (size_t i = 0; i < s->nruns; i++)
-        if (s->run[i].status == STK_RUN_OK)
+        if (s->run[i].status == STK_RUN_OK) {
             v[n++] = s->run[i].value;
+            cpu_s += s->run[i].cpu_s;
+            wall_s += s->run[i].wall_s;
+        }
     if (n && stk_summarise(v, n, &sum)) {
         c->epoch_s = sum.median;
         c->epoch_ci = n < 6 ? sum.mean_ci : sum.median_ci;
         c->utilisation = utilisation(t, sum.median);
     }
+    c->cores = wall_s > 0 && !t->plan->storage ? cpu_s / wall_s : NAN;
     c->runs += n;
     free(v);
     return 0;

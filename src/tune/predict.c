@@ -264,13 +264,16 @@ static void predict(struct stk_tuner *t, struct stk_tune_candidate *c, double ba
         c->predicted_s = model_saves(t, c);
     else
         c->predicted_s = rest + reads * model(t, c) / base;
+    for (size_t i = 0; i < c->nchanges; i++)
+        if (c->change[i].kind->unmodelled)
+            c->predicted_s = NAN;
 }
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
 static double share_of(const struct stk_tune_subject *s, enum stk_tune_helps helps)
 {
-    return helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
+    return helps == STK_HELPS_COST ? NAN : helps == STK_HELPS_SAVES ? s->save_share : s->wait_share;
 }
 
 /* The loader divides the samples as well. */

@@ -2,6 +2,7 @@
  * prepare.c - the folders of a call, and what the candidates need in them: data in another form or
  * place, made by child processes. A candidate that cannot be prepared is skipped by name.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "record/launch.h"
 #include "tune/spec.h"
 
 #define GRACE_S     20
@@ -50,41 +52,54 @@ int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
     return rc;
 }
 
+void stk_tune_name_folders(struct stk_tuner *t)
+{
+    for (size_t i = 0; i < t->s.nnear; i++) {
+        t->there_path[i] =
+            stk_tune_text(t, "%s/%s", t->s.near[i].path, stk_base_name(t->work.path));
+        if (t->earlier && t->there_path[i])
+            (void)stk_folder_find(&t->there[i], t->there_path[i], STK_TUNE_SPEC, NULL, NULL);
+    }
+}
+
 /* The folder of the call on storage number i, made when it is first needed. */
 static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct stk_err *err)
 {
     struct stk_folder *f = &t->there[i];
-    int rc = f->fd >= 0 ? 0 : stk_folder_temp(f, t->s.near[i].path, STK_TUNE_PREFIX, err);
+    bool made;
+    int rc = f->fd >= 0 ? 0 : stk_folder_take(f, t->there_path[i], false, &made, err);
     *path = rc ? NULL : f->path;
-    /* A --clean after a crash must find it. */
-    return rc ? rc : stk_tune_write_spec(t, err);
+    return rc;
 }
 
 void stk_tune_note_indexes(struct stk_tuner *t)
 {
     const char *const data[] = {t->s.source, t->s.save};
+    if (t->earlier) { /* an index that is there now may be its own */
+        stk_tune_spec_indexes(t->earlier, t->index);
+        return;
+    }
     for (size_t i = 0; i < 2; i++) {
-        char *name = NULL;
-        if (!data[i] || asprintf(&name, "%s.stkidx", data[i]) < 0)
-            continue;
-        bool there = access(name, F_OK) == 0;
-        t->index[i] = there ? NULL : name;
-        if (there)
-            free(name);
+        const char *name = data[i] ? stk_tune_text(t, "%s.stkidx", data[i]) : NULL;
+        t->index[i] = name && access(name, F_OK) != 0 ? name : NULL;
+    }
+}
+
+static void remove_indexes(const char *const *index)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const char *name;
+        int dirfd;
+        if (index[i] && stk_open_parent(index[i], &dirfd, &name, NULL) == 0) {
+            (void)stk_unlink_at(dirfd, name, index[i], NULL);
+            close(dirfd);
+        }
     }
 }
 
 void stk_tune_remove_indexes(struct stk_tuner *t)
 {
-    for (size_t i = 0; i < 2; i++) {
-        const char *name;
-        int dirfd;
-        if (t->index[i] && stk_open_parent(t->index[i], &dirfd, &name, NULL) == 0) {
-            (void)stk_unlink_at(dirfd, name, t->index[i], NULL);
-            close(dirfd);
-        }
-        free(t->index[i]);
-    }
+    remove_indexes(t->index);
 }
 
 void stk_tune_remove(struct stk_tuner *t)
@@ -95,7 +110,7 @@ void stk_tune_remove(struct stk_tuner *t)
     for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
         if (all[i]->fd < 0)
             continue;
-        stk_folder_destroy(all[i]);
+        stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
         if (access(all[i]->path, F_OK) == 0)
             stk_tune_note(t->out, "%.250s could not be removed", all[i]->path);
     }
@@ -106,26 +121,66 @@ static bool is_ours(const char *path)
     return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
 }
 
+static int clean_spec(struct stk_tune_spec *s)
+{
+    const char *const *more = stk_tune_spec_folders(s);
+    const char *index[2] = {0};
+    stk_tune_spec_indexes(s, index);
+    remove_indexes(index);
+    for (; more && *more; more++) {
+        struct stk_folder f = STK_FOLDER_INIT;
+        if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
+            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
+        stk_folder_release(&f);
+    }
+    stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
+    return 0;
+}
+
+/* What is in a folder before, or without, its description. */
+static bool is_first(const char *name)
+{
+    return strncmp(name, STK_TUNE_SPEC ".", sizeof STK_TUNE_SPEC) == 0 ||
+           strncmp(name, "workload.yaml", 13) == 0 || strcmp(name, "study") == 0 ||
+           strncmp(name, "before.sh", 9) == 0 || strncmp(name, "after.sh", 8) == 0 ||
+           strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || stk_launch_is_ours(name);
+}
+
+/* A call that was killed before it had described its folder, or while it profiled or checked a
+ * command. False: it is not such a folder, or holds something else. */
+static bool clean_bare(const char *dir)
+{
+    struct stk_folder f = STK_FOLDER_INIT;
+    const char *base = stk_base_name(dir);
+    bool ours = strncmp(base, STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0 &&
+                stk_folder_find(&f, dir, STK_TUNE_SPEC, NULL, NULL) == 0;
+    int fd = ours ? dup(f.fd) : -1;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *e; d && ours && (e = readdir(d));)
+        ours = is_first(e->d_name);
+    if (d)
+        closedir(d);
+    if (ours && d)
+        stk_folder_destroy(&f);
+    stk_folder_release(&f);
+    return ours && d;
+}
+
 int stk_tune_clean(const char *dir, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
-    const char *const *more = rc ? NULL : stk_tune_spec_folders(&s);
-    for (; more && *more; more++) {
-        struct stk_folder f = STK_FOLDER_INIT;
-        if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
-            stk_folder_destroy(&f);
-        stk_folder_release(&f);
-    }
     if (!rc)
-        stk_folder_destroy(&s.folder);
+        rc = clean_spec(&s);
+    else if (clean_bare(dir))
+        rc = 0;
     stk_tune_spec_close(&s);
     return rc;
 }
 
 /* ---- space ---------------------------------------------------------------------------------- */
 
-static uint64_t free_bytes(const char *path)
+uint64_t stk_tune_free_bytes(const char *path)
 {
     struct statvfs fs;
     if (statvfs(path, &fs) != 0)
@@ -149,12 +204,16 @@ static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, co
                      uint64_t used)
 {
     const struct stk_tune_change *x = &c->change[0];
-    uint64_t need = t->s.bytes + t->s.files * PER_FILE, room = free_bytes(dir);
+    uint64_t need = t->s.bytes + t->s.files * PER_FILE, room = stk_tune_free_bytes(dir);
     uint64_t limit = t->plan->space_bytes;
     char a[32], b[32];
     if (x->where && t->s.near[x->near].room_bytes < room)
         room = t->s.near[x->near].room_bytes;
-    if (need > room)
+    uint64_t whole = stk_tune_whole_bytes(&t->s);
+    if (x->where && whole > room)
+        skip(c, "all of the data, %s, does not fit into %.150s, where %s are free",
+             stk_format_size(whole, a, sizeof a), dir, stk_format_size(room, b, sizeof b));
+    else if (need > room)
         skip(c, "it needs %s in %.150s, and %s are free", stk_format_size(need, a, sizeof a), dir,
              stk_format_size(room, b, sizeof b));
     else if (limit && used + need > limit)
@@ -257,19 +316,6 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
 
 /* ---- after a call that was stopped ---------------------------------------------------------- */
 
-/* Its folders on other storage are used again. */
-static void adopt_folders(struct stk_tuner *t)
-{
-    const char *const *more = t->earlier ? stk_tune_spec_folders(t->earlier) : NULL;
-    for (; more && *more; more++)
-        for (size_t i = 0; is_ours(*more) && i < t->s.nnear; i++) {
-            char *up = parent_of(*more);
-            if (up && strcmp(up, t->s.near[i].path) == 0 && t->there[i].fd < 0)
-                (void)stk_folder_find(&t->there[i], *more, STK_TUNE_SPEC, NULL, NULL);
-            free(up);
-        }
-}
-
 /* A copy that was made to its end is used again. */
 static void adopt_copy(struct stk_tuner *t, struct stk_tune_candidate *c)
 {
@@ -326,7 +372,6 @@ int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
     double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
     uint64_t used = 0;
     int rc = 0;
-    adopt_folders(t);
     for (size_t i = 1; t->earlier && i < t->out->n; i++)
         if (needs_copy(&t->out->candidate[i]))
             adopt_copy(t, &t->out->candidate[i]);

@@ -2,6 +2,7 @@
 #ifndef STK_TUNE_PRIV_H
 #define STK_TUNE_PRIV_H
 
+#include "host/beacon.h"
 #include "host/fs.h"
 #include "record/folder.h"
 #include "tune/tune.h"
@@ -25,6 +26,12 @@ struct stk_tune_near {
     struct stk_tune_storage storage;
 };
 
+/* The data of which a sample is tuned; no bytes: all of it is. */
+struct stk_tune_whole {
+    const char *source;
+    uint64_t files, bytes;
+};
+
 /* What is tuned. Texts are in the arena of struct stk_tune. */
 struct stk_tune_subject {
     struct stk_workload w;    /* as it is, settled */
@@ -32,7 +39,9 @@ struct stk_tune_subject {
     const char *save;         /* where checkpoints go; NULL: it writes none */
     const struct stk_fs *fs;  /* of the source */
     uint64_t files, bytes, samples;
+    struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
+    bool arrays; /* its files are arrays, by their names */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
@@ -44,7 +53,11 @@ struct stk_tune_subject {
     double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
 };
 
-enum stk_tune_helps { STK_HELPS_READS, STK_HELPS_SAVES };
+enum stk_tune_helps {
+    STK_HELPS_READS,
+    STK_HELPS_SAVES,
+    STK_HELPS_COST, /* does not make the job faster, but smaller */
+};
 /* Of two changes in one slot, a candidate has one. A loader replaces all of the reader. */
 enum stk_tune_slot {
     STK_SLOT_DATA = 1u << 0,
@@ -55,6 +68,7 @@ enum stk_tune_slot {
     STK_SLOT_LOAD = 1u << 5,
     STK_SLOT_SAVE = 1u << 6,
     STK_SLOT_REREAD = 1u << 7,
+    STK_SLOT_CPUS = 1u << 8,
 };
 
 struct stk_tuner;
@@ -68,11 +82,17 @@ struct stk_tune_kind {
     const char *tool, *package;           /* a program that it needs; NULL: none */
     /* Adds its changes, or none. */
     int (*propose)(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err);
+    bool unmodelled; /* nothing is predicted: it is proposed only where there is a reason */
     bool repacks; /* prepare() takes a packed copy as well as the data */
     /* The program that prepares c->copy.path; NULL: nothing to prepare. */
     size_t (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c,
                       const char **argv, size_t max);
     size_t (*act)(const struct stk_tune_change *c, struct stk_action *out);
+    /* The argument of stoker.patch that changes a script for it, after its option; false: there is
+     * none for these numbers. made: where the data is now. */
+    const char *patch_option; /* NULL: scripts are changed by hand */
+    bool (*patch)(const struct stk_tune *t, const struct stk_tune_change *c, const char *made,
+                  struct stk_buf *out);
     const char *advice; /* for people, if no action says it */
 };
 extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */
@@ -89,21 +109,27 @@ struct stk_tuner {
     char self[4096];
     struct stk_folder work;                 /* beside the data */
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
+    /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
+    const char *there_path[STK_TUNE_NEAR];
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
     double start_s;
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
-    char *index[2];    /* files that were not there before, and are removed; NULL: none */
+    /* Indexes of the data that were not there before, and are removed; NULL: none. */
+    const char *index[2];
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
+    struct stk_beacon beacon;
 };
 
 void stk_tune_note(struct stk_tune *t, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Says what happens now; non-zero: stop. */
 int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
 int stk_tuner_tick(void *user);
+/* ---- status.c: what happens now, for `stoker watch` ---- */
+void stk_tuner_show(struct stk_tuner *t);
 double stk_tuner_left_s(const struct stk_tuner *t); /* of the budget */
 /* In the arena of the result; NULL: no memory. */
 const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -120,6 +146,9 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
 
 /* ---- subject.c */
 int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
+/* The workload and its data, after the plan has changed. */
+int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
+uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
 /* Adds files and bytes below an open folder; closes it. */
 void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes);
 void stk_tune_release_subject(struct stk_tune_subject *s);
@@ -137,6 +166,14 @@ void stk_tune_measure_storage(struct stk_tuner *t);
 /* Skips the least promising candidates if the budget is too small for all. */
 void stk_tune_ration(struct stk_tuner *t);
 
+/* ---- sample.c: tunes a part of data that is larger than the space for copies. */
+int stk_tune_sample(struct stk_tuner *t, struct stk_err *err);
+/* Turns the figures of a sample into those of the whole. */
+void stk_tune_extrapolate(struct stk_tuner *t);
+
+/* ---- sound.c: notes files that are not what their names say. */
+void stk_tune_check_sound(struct stk_tuner *t);
+
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 
@@ -144,9 +181,13 @@ void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
-/* Listing a dataset keeps an index beside it: finds out which are not ours to remove. */
+/* Free space for copies in a folder. */
+uint64_t stk_tune_free_bytes(const char *path);
+/* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
 void stk_tune_note_indexes(struct stk_tuner *t);
 void stk_tune_remove_indexes(struct stk_tuner *t);
+/* Names the folders on faster storage, and uses those of an earlier call again. */
+void stk_tune_name_folders(struct stk_tuner *t);
 
 /* ---- spec.c: the description that points, a resume and --clean read. */
 int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);

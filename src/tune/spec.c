@@ -22,6 +22,17 @@ static void put_list(struct stk_jw *w, const char *key, const char *const *v)
     stk_jw_put_strs(w, key, v, n);
 }
 
+static void put_script(const struct stk_script *s, struct stk_jw *w)
+{
+    stk_jw_key(w, "script");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "python", s->python);
+    stk_jw_put_str(w, "file", s->file);
+    stk_jw_put_str(w, "module", s->module);
+    stk_jw_put_str(w, "cwd", s->cwd);
+    stk_jw_close(w, '}');
+}
+
 /* Names that are valid in any folder. */
 static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
 {
@@ -41,6 +52,11 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_str(w, "via", p->via->name);
     put_list(w, "sbatch", (const char *const *)p->sbatch);
     stk_jw_put_str(w, "storage", p->storage);
+    put_script(&t->out->script, w);
+    stk_jw_put_bool(w, "fewer_cpus", p->fewer_cpus);
+    stk_jw_put_bool(w, "profiled", t->out->job.known);
+    stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
+    stk_jw_put_u64(w, "gpus", t->out->job.gpus);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -56,6 +72,20 @@ static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err
     }
     stk_jw_close(w, '}');
     return rc;
+}
+
+/* Of the points that may not use all CPUs. */
+static void put_cpus(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "cpus");
+    stk_jw_open(w, '{');
+    for (size_t i = 0; i < t->out->n; i++) {
+        const struct stk_tune_candidate *c = &t->out->candidate[i];
+        for (size_t k = 0; k < c->nchanges; k++)
+            if (c->change[k].cpus)
+                stk_jw_put_u64(w, c->id, c->change[k].cpus);
+    }
+    stk_jw_close(w, '}');
 }
 
 static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
@@ -78,13 +108,30 @@ static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
+{
+    const struct stk_tune_whole *whole = &t->s.whole;
+    stk_jw_key(w, "whole");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "source", whole->source);
+    stk_jw_put_u64(w, "files", whole->files);
+    stk_jw_put_u64(w, "bytes", whole->bytes);
+    stk_jw_close(w, '}');
+}
+
 static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
 {
     stk_jw_key(w, "folders");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        if (t->there[i].fd >= 0)
-            stk_jw_str(w, t->there[i].path);
+    for (size_t i = 0; i < t->s.nnear; i++)
+        if (t->there_path[i])
+            stk_jw_str(w, t->there_path[i]);
+    stk_jw_close(w, ']');
+    stk_jw_key(w, "indexes");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < 2; i++)
+        if (t->index[i])
+            stk_jw_str(w, t->index[i]);
     stk_jw_close(w, ']');
 }
 
@@ -99,8 +146,10 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     stk_jw_put_u64(&w, "steps", t->out->steps);
     stk_jw_put_f64(&w, "run_s", t->run_s);
     int rc = put_points(t, &w, err);
+    put_cpus(t, &w);
     put_copies(t, &w);
     put_folders(t, &w);
+    put_whole(t, &w);
     stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
@@ -133,6 +182,12 @@ static uint64_t count_in(const struct stk_jval *v, const char *name)
 {
     double f = number_in(v, name);
     return isnan(f) ? 0 : (uint64_t)f;
+}
+
+static bool flag_in(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = member(v, name);
+    return x && x->type == STK_JBOOL && x->b;
 }
 
 /* A list of texts, NULL-terminated; NULL: empty, or no such list. */
@@ -170,15 +225,35 @@ void stk_tune_spec_close(struct stk_tune_spec *s)
     stk_arena_release(&s->arena);
 }
 
+static void take_text(const struct stk_jval *v, const char *name, char *out, size_t size)
+{
+    const char *text = text_in(v, name);
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static void take_script(const struct stk_jval *v, struct stk_script *s)
+{
+    take_text(v, "python", s->python, sizeof s->python);
+    take_text(v, "file", s->file, sizeof s->file);
+    take_text(v, "module", s->module, sizeof s->module);
+    take_text(v, "cwd", s->cwd, sizeof s->cwd);
+}
+
 void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
 {
-    const struct stk_jval *v = s->v, *small = member(v, "small");
+    take_script(member(s->v, "script"), &s->script);
+    p->script = &s->script;
+    p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
+                                   .peak_bytes = count_in(s->v, "peak_bytes"),
+                                   .gpus = count_in(s->v, "gpus")};
+    const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");
     p->data = text_in(v, "data");
     p->name = text_in(v, "name");
     p->set = (const char *const *)list_in(&s->arena, v, "set");
-    p->small = small && small->type == STK_JBOOL && small->b;
+    p->small = flag_in(v, "small");
+    p->fewer_cpus = flag_in(v, "fewer_cpus");
     p->beside = text_in(v, "beside");
     p->near = (const char *const *)list_in(&s->arena, v, "near");
     p->only = (const char *const *)list_in(&s->arena, v, "only");
@@ -209,18 +284,36 @@ bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct st
     return !isnan(copy->prepare_s) && copy->at;
 }
 
+void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out)
+{
+    const struct stk_jval *v = member(s->v, "whole");
+    *out = (struct stk_tune_whole){.source = text_in(v, "source"),
+                                   .files = count_in(v, "files"),
+                                   .bytes = count_in(v, "bytes")};
+}
+
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
 {
     return (const char *const *)list_in(&s->arena, s->v, "folders");
 }
 
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2])
+{
+    const char **list = list_in(&s->arena, s->v, "indexes");
+    for (size_t i = 0; i < 2 && list && list[i]; i++) {
+        size_t n = strlen(list[i]);
+        index[i] = n > 7 && strcmp(list[i] + n - 7, ".stkidx") == 0 ? list[i] : NULL;
+    }
+}
+
 int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  struct stk_err *err)
+                  unsigned *cpus, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
     const char **words = rc ? NULL : list_in(&s.arena, member(s.v, "points"), id);
     *argv = NULL;
+    *cpus = rc ? 0 : (unsigned)count_in(member(s.v, "cpus"), id);
     if (!rc && !words)
         rc = stk_err_set(err, STK_E_USAGE, dir, -1, "\"%.60s\" is not a candidate of this call",
                          id);

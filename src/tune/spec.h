@@ -8,6 +8,7 @@ struct stk_tune_spec {
     struct stk_folder folder;
     struct stk_arena arena;
     struct stk_jval *v;
+    struct stk_script script;
 };
 #define STK_TUNE_SPEC_INIT                                                                         \
     {                                                                                              \
@@ -22,6 +23,10 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p);
 uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s);
 /* False: it was not prepared, or not to its end. */
 bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct stk_tune_copy *copy);
+/* The data that a sample was taken of; unchanged: there is none. */
+void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out);
+/* Indexes that it made beside the data; NULL: none. */
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2]);
 /* The other folders that belong to it; NULL: none. */
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s);
 

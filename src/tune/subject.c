@@ -74,6 +74,7 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
     t->out->threads = s->w.reader.threads;
     t->out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
     t->out->framework = "torch";
+    free(t->out->name);
     t->out->name = strdup(t->plan->name ? t->plan->name : s->w.name);
     return t->out->name ? 0 : stk_err_nomem(err, 64);
 }
@@ -224,6 +225,22 @@ int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err)
     t->s.memory_bytes = stk_memory_free();
     t->out->ranks = t->s.ranks;
     return rc ? rc : find_near(t, err);
+}
+
+int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err)
+{
+    const char *path = t->s.w.path;
+    stk_workload_release(&t->s.w);
+    memset(&t->s.w, 0, sizeof t->s.w);
+    int rc = read_workload(t, err);
+    t->s.w.path = path; /* a workload that was text is a file by now */
+    t->s.files = t->s.bytes = 0;
+    return rc ? rc : find_data(t, err);
+}
+
+uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s)
+{
+    return s->whole.bytes ? s->whole.bytes : s->bytes;
 }
 
 void stk_tune_release_subject(struct stk_tune_subject *s)

@@ -40,6 +40,7 @@ const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...)
 int stk_tuner_tick(void *user)
 {
     struct stk_tuner *t = user;
+    stk_tuner_show(t);
     return t->plan->tick ? t->plan->tick(t->plan->user, t->doing) : 0;
 }
 
@@ -91,6 +92,7 @@ static int add_baseline(struct stk_tuner *t, struct stk_err *err)
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
+                                     .cores = NAN,
                                      .mixing = NAN};
     c->gain.times = 1;
     snprintf(c->id, sizeof c->id, "%s", STK_TUNE_BASE);
@@ -112,13 +114,13 @@ static void take_pilot(struct stk_tuner *t)
 
 static int measure(struct stk_tuner *t, struct stk_err *err)
 {
-    int rc = stk_tune_measure(t, "first", is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
+    int rc = stk_tune_measure(t, STK_TUNE_FIRST, is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
     stk_tune_rank(t->out);
     if (rc)
         return rc;
     rc = stk_tune_combine(t, err);
     stk_tune_predict(t);
-    rc = rc ? rc : stk_tune_measure(t, "second", is_confirmed, stk_tuner_left_s(t), true, err);
+    rc = rc ? rc : stk_tune_measure(t, STK_TUNE_SECOND, is_confirmed, stk_tuner_left_s(t), true, err);
     return rc;
 }
 
@@ -147,16 +149,28 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
         earlier->folder = STK_FOLDER_INIT;
     } else if (!rc) {
         rc = stk_tune_folders(t, err);
-        rc = rc ? rc : write_workload(t, err);
+    }
+    if (!rc) {
+        stk_tune_name_folders(t);
+        stk_tune_note_indexes(t);
+    }
+    if (!rc && !earlier) {
+        rc = write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
+    if (!rc && earlier)
+        stk_tune_spec_whole(earlier, &t->s.whole);
+    if (!rc && t->s.whole.source) /* the result outlives the description */
+        t->s.whole.source = stk_tune_text(t, "%s", t->s.whole.source);
+    if (!rc)
+        stk_tune_check_sound(t);
+    rc = rc ? rc : stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
     /* Runs of one study have one number of steps. */
     uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
-        stk_tune_note_indexes(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
         stk_tune_ration(t);
@@ -176,14 +190,16 @@ static int finish(struct stk_tuner *t, int rc)
         take_pilot(t);
         for (size_t i = 1; i < out->n; i++)
             stk_tune_cost(t, &out->candidate[i]);
+        stk_tune_extrapolate(t);
         stk_tune_rank(out);
         distrust(out);
     }
+    stk_beacon_end(&t->beacon, stays);
+    stk_tune_remove_indexes(t); /* while the description still knows them */
     if (stays)
         out->dir = strdup(t->work.path);
     else
         stk_tune_remove(t);
-    stk_tune_remove_indexes(t);
     stk_folder_release(&t->work);
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         stk_folder_release(&t->there[i]);
@@ -197,11 +213,16 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
 {
     struct stk_tuner t = {
         .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
-        .start_s = stk_now(), .s.epoch_s = NAN};
+        .start_s = stk_now(), .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         t.there[i] = STK_FOLDER_INIT;
     out->least = plan->least;
     out->via = plan->via;
+    out->job = plan->job;
+    if (plan->script)
+        out->script = *plan->script;
+    for (size_t i = 0; i < plan->nnotes; i++)
+        stk_tune_note(out, "%s", plan->note + i * plan->note_size);
     int rc = prepare(&t, earlier, err);
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);

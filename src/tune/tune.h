@@ -17,18 +17,35 @@
 #include "base/stats.h"
 #include "bench/workload.h"
 #include "study/runner.h"
+#include "tune/script.h"
 
 #define STK_TUNE_CHANGES 4 /* of a candidate, at most */
 #define STK_TUNE_SETS    6 /* keys of a change */
 #define STK_TUNE_MAX     48
 #define STK_TUNE_NOTES   24
 #define STK_TUNE_ACTIONS 3 /* of a change */
+/* In the folder: the beacon of a running call, and the folders of its two studies. */
+#define STK_TUNE_STATUS "status.json"
+#define STK_TUNE_FIRST  "first"
+#define STK_TUNE_SECOND "second"
+
+/* What the job itself used, by its profile. */
+struct stk_tune_job {
+    bool known;
+    uint64_t peak_bytes; /* of memory, all processes */
+    uint64_t gpus;       /* that it could use */
+};
 
 /* What is tuned, and how. */
 struct stk_tune_plan {
     const char *workload;    /* a workload file, or the name of one that comes with stoker */
     const char *text;        /* or its text */
     const char *name;        /* for people; NULL: that of the workload */
+    const struct stk_script *script; /* of the job; NULL: not known */
+    struct stk_tune_job job;
+    /* Sentences about the job, for the result: texts that are so many bytes apart. */
+    const char *note;
+    size_t note_size, nnotes;
     const char *data;        /* folder of its data; NULL: the workload says where its data is */
     const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
     bool small;              /* the workload's small variant */
@@ -42,6 +59,7 @@ struct stk_tune_plan {
     const struct stk_executor *via;
     const char **sbatch;
     bool keep;           /* what was made stays */
+    bool fewer_cpus;     /* also tries how many CPUs reading needs */
     const char *storage; /* --virtual-storage of bench: for tests; NULL: the real one */
     /* Actions of the findings about a profile: only kinds that carry out one of them are tried.
      * NULL: all kinds. */
@@ -85,6 +103,7 @@ struct stk_tune_change {
     uint64_t number;            /* of the kind: threads, bytes, … */
     const char *where;          /* of a copy: the folder on faster storage; NULL: beside the data */
     uint64_t memory_bytes;      /* that it takes on each node */
+    unsigned cpus;              /* that all ranks together may use; 0: all */
     struct stk_tune_copy copy;
 };
 
@@ -116,6 +135,7 @@ struct stk_tune_candidate {
     double epoch_s;          /* median; NaN: not measured */
     struct stk_interval epoch_ci;
     double utilisation;      /* of the accelerators; NaN: unknown, or the job computes nothing */
+    double cores;            /* CPUs that its runs kept busy, mean; NaN: unknown */
     uint64_t runs;           /* that ended well, in both studies */
     bool confirmed;          /* its numbers are those of the second study */
     struct stk_tune_ratio gain;
@@ -129,6 +149,8 @@ struct stk_tune_candidate {
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
+    struct stk_tune_job job;
+    struct stk_script script;  /* of the job; no file and no module: not known */
     const char *file_system;   /* of the data; NULL: there is none */
     uint64_t files, bytes;     /* of the data */
     uint64_t sample_bytes;     /* of it that the runs read at most; bytes: all */
@@ -143,10 +165,11 @@ struct stk_tune {
     struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */
     size_t n;
     size_t best;               /* 0: nothing to gain */
+    bool chosen;               /* by the user, whatever it gains */
     bool stopped, budget_spent;
     double seconds;            /* this took */
     const struct stk_executor *via;
-    char note[STK_TUNE_NOTES][320]; /* sentences without a full stop */
+    char note[STK_TUNE_NOTES][480]; /* sentences without a full stop */
     size_t nnotes;
     struct stk_arena arena; /* texts of the candidates */
 };
@@ -166,8 +189,14 @@ void stk_tune_release(struct stk_tune *t);
  * how many. Texts are borrowed from the candidate. */
 size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidate *c,
                         struct stk_action out[STK_TUNE_CHANGES * STK_TUNE_ACTIONS]);
+/* Makes the candidate of that id the best, whatever it gains. */
+int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err);
 /* What a person does for a change that no action carries out; NULL: an action does. */
 const char *stk_tune_advice(const struct stk_tune_change *c);
+/* The option of stoker.patch that changes a script for a change, and its argument; NULL: people
+ * change it. made: where the data is now; NULL: where it was. */
+const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
+                           const char *made, struct stk_buf *argument);
 /* Appends the text of a workload that reads the dataset at path, as programs usually do. */
 int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
@@ -183,14 +212,17 @@ struct stk_tune_check_plan {
     void *user;
 };
 struct stk_tune_check {
-    double before_s, after_s; /* medians */
+    double before_s, after_s; /* medians of the runs that ended well */
+    double before_least_s, before_most_s; /* of the command as it is: whether it does the same */
+    size_t failed_before, failed_after;   /* runs */
     struct stk_tune_ratio gain;
 };
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
                    struct stk_err *err);
 
-/* The words of the bench run of a point, for the process that runs it; in the arena. */
+/* The words of the bench run of a point, for the process that runs it; in the arena. *cpus: that it
+ * may use; 0: all. */
 int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  struct stk_err *err);
+                  unsigned *cpus, struct stk_err *err);
 
 #endif

@@ -107,6 +107,24 @@ def test_small_files(replay, tmp_path, stoker):
     assert "assumed: training.batch" in r.said
 
 
+def test_files_are_as_cold_as_the_program_found_them(replay, tmp_path):
+    """Listing looked at every file: their inodes were in memory before the replay opened them."""
+    data = make_files(tmp_path / "data", 200, 50, 200)
+    r = replay([PYTHON, script(tmp_path, SMALL_FILES), data, "1"], data)
+    r.agrees()
+    before = sums(r.again, data)[0]["stats"] - r.result["stats"]
+    assert before <= 16 + 200 // 64 + 3, before  # a few sizes, and the folders
+
+
+def test_links_that_lead_in_circles(replay, tmp_path):
+    data = make_files(tmp_path / "data", 30)
+    (data / "c1" / "up").symlink_to(data)
+    (data / "gone.jpg").symlink_to(tmp_path / "nowhere")
+    r = replay([PYTHON, script(tmp_path, SMALL_FILES), data, "1"], data)
+    r.agrees()
+    assert r.result["opens"] == 30
+
+
 def test_shape_elsewhere(replay, tmp_path, stoker):
     """The same shape, generated in another folder; the folder of the user is not touched."""
     data = make_files(tmp_path / "data", 60)

@@ -181,6 +181,86 @@ def test_a_dataset(stoker, images):
     assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
 
 
+def test_files_that_are_not_what_their_names_say(stoker, tmp_path):
+    """A broken array that is packed is broken in all copies, and nobody looks again."""
+    image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
+    folder = tmp_path / "mixed"
+    for name in ("a/1", "a/2", "b/3"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        image.effect_noise((40, 40), 9).save(folder / f"{name}.jpg")
+    (folder / "a/labels.csv").write_text("name,label\n1.jpg,2\n")
+    look = ["tune", folder, "--only", "checkpoint", "--json", "-"]
+    assert not stoker(*look).json()["result"]["notes"]
+    picture = folder / "a/2.jpg"
+    picture.write_bytes(picture.read_bytes()[:-60])
+    notes = stoker(*look).json()["result"]["notes"]
+    assert len(notes) == 1 and "1 of 4 files cannot be read as what its name says: a/2.jpg: " in notes[0]
+    (folder / "b/rows.npy").write_text("no array")
+    assert stoker(*look).json()["result"]["notes"][0].startswith("2 of 5 files cannot be read")
+    assert not [n for n in os.listdir(tmp_path) if n.startswith(("stoker-", "mixed."))]
+
+
+def test_a_sample_of_data_that_is_too_large(stoker, tmp_path):
+    """A user with a terabyte and a gigabyte of space still gets an answer, and knows what it is of."""
+    data = tmp_path / "data"
+    for i in range(300):
+        (data / f"{i % 3}").mkdir(parents=True, exist_ok=True)
+        (data / f"{i % 3}/{i}.bin").write_bytes(bytes([i % 256]) * (20000 if i % 3 else 80000))
+    before = tree_of(data)
+    run = stoker("tune", data, "--only", "pack", "--choose", "pack", "--near", data, "--space", "8M", "--budget", "3s",
+                 "--json", "-", "--keep")
+    result = run.json()["result"]
+    kept = pathlib.Path(result["folder"])
+    sample = [p for p in (kept / "sample").rglob("*") if p.is_file()]
+    large = sum(p.stat().st_size == 80000 for p in sample)
+    assert 20 < len(sample) < 60 and abs(large / len(sample) - 1 / 3) < 0.05
+    assert result["files"] == 300 and result["bytes"] == 12000000
+    assert result["sample_bytes"] == sum(p.stat().st_size for p in sample) <= 8 << 20
+    assert any("All of it ran on a sample of" in n for n in result["notes"])
+    pack = next(c for c in result["candidates"] if c["id"] == "pack")
+    assert f"stoker pack {data} packed" in pack["lines"]  # all of it, not the sample
+    if pack["runs"]:
+        assert pack["costs"]["disk_bytes"] > 12000000
+    again = stoker("tune", "--resume", kept, "--budget", "3s", "--json", "-").json()["result"]
+    assert (again["bytes"], again["sample_bytes"]) == (12000000, result["sample_bytes"])
+    assert tree_of(data) == before and not kept.exists()
+
+
+def test_what_to_ask_for(stoker, job, tmp_path):
+    """Eight GPUs that wait for two CPUs, or a queue of a day for memory that nobody needs."""
+    workload, data = job(SMALL)
+    (tmp_path / "times.csv").write_text("ranks,time,nodes,gpus\n" + "".join(
+        f"{n},{t},{(n + 1) // 2},{n}\n" for n, t in ((1, 100), (2, 51), (4, 27), (8, 26.5), (16, 26.4))))
+    quick = ["tune", workload, "--data", data, *RECORDED, data, "--budget", "1h", "--only", "request", "--ask"]
+    told = stoker(*quick, "--study", tmp_path / "times.csv", "--json", "-").json()["result"]["ask"].splitlines()
+    lines = dict(line.split(maxsplit=2)[1].removeprefix("--").split("=") for line in told if line.startswith("#S"))
+    assert {k: v for k, v in lines.items() if k != "mem"} == {
+        "nodes": "2", "ntasks": "4", "cpus-per-task": "2", "gpus-per-task": "1"}
+    assert all(line.count("#") == 2 for line in told if line.startswith("#SBATCH"))  # each has its reason
+    assert "times.csv" in told[0] and any(line.startswith("# tmp: nothing") for line in told)
+    assert "no-such" in stoker(*quick, "--study", tmp_path / "no-such", rc=4).err
+
+
+def test_fewer_cpus(stoker, job):
+    """A user asks for 16 CPUs per GPU because everybody does."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one CPU here")
+    workload, data = job(SMALL)
+    run = stoker("tune", workload, "--data", data, "--near", data, "--only", "cpus", "--ask", "--budget", "3s",
+                 "--keep", "--json", "-")
+    folder = pathlib.Path(run.json()["result"]["folder"])
+    said = json.loads((folder / "tune.json").read_text())
+    name = next(iter(said["cpus"]))
+    assert said["cpus"][name] == int(name.removeprefix("cpus-")) < len(os.sched_getaffinity(0))
+    used = stoker("tune", "--step", name, folder).json()["machine"]["cpus_usable"]
+    assert used == said["cpus"][name]
+    tried = next(c for c in run.json()["result"]["candidates"] if c["id"] == name)
+    asked = run.json()["result"]["ask"]
+    assert tried["verdict"] in ("nothing", "unclear", "skipped") and "--cpus-per-task=" in asked
+    assert "--study DIR" in asked and "--nodes=" not in asked and "--ntasks=1" in asked
+    stoker("tune", "--clean", folder)
+
+
 def test_wrong_words(stoker, job, tmp_path):
     workload, data = job(SMALL)
     assert "is missing" in stoker("tune", rc=2).err

@@ -1,4 +1,4 @@
-"""`stoker watch DIR`: a running profile, benchmark, staging or study, from another process; and the
+"""`stoker watch DIR`: a running profile, benchmark, staging, study or tuning, from another process; and the
 screen of `stoker bench`, which is drawn by the same code."""
 
 import json
@@ -309,6 +309,40 @@ def test_a_study_that_runs(stoker, start, tmp_path):
     got = look(stoker, study)
     assert got["state"] == "ended" and got["done"] == got["done_total"]
     assert [p["state"] for p in got["points"]] == ["done", "done"]
+
+
+# ---- tuning ------------------------------------------------------------------------------------
+
+
+def status_of(path, process, **now):
+    """Makes the status of a run that has ended that of a running process."""
+    status = json.loads(path.read_text())
+    ticks = int(pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+    status.update(state="running", pid=process.pid, start_ticks=ticks, now={**status["now"], **now})
+    path.write_text(json.dumps(status))
+
+
+def test_a_tuning(stoker, start, tmp_path):
+    """What it does for half an hour, and how the changes compare so far."""
+    (tmp_path / "w.yaml").write_text("name: small\ndataset: {format: tfrecord, files: 2, samples_per_file: 32, record: 16K}\n"
+                                     "access: {transfer: 4K}\nreader: {threads: 1}\ntraining: {batch: 8, compute: 2ms}\n")
+    stoker("bench", tmp_path / "w.yaml", "--data", tmp_path / "data", "--generate-only")
+    tuned = stoker("tune", tmp_path / "w.yaml", "--data", tmp_path / "data", "--near", tmp_path / "data", "--virtual-storage", "100M,1ms",
+                   "--only", "threads", "--keep", "--json", "-").json()["result"]
+    folder = pathlib.Path(tuned["folder"])
+    got = look(stoker, folder)
+    assert (got["kind"], got["state"], got["title"]) == ("tune", "ended", "small") and got["done"] > 0
+    best = next(c for c in tuned["candidates"] if c["id"] == tuned["best"])
+    rows = {r["label"]: r for r in got["changes"]}
+    assert rows["as it is"]["times"] == 1 and abs(rows[best["label"]]["times"] / best["times"] - 1) < 0.01
+    assert "times as fast" in stoker("watch", "--once", "--every", "0.05s", folder).out
+    process = start("sleep", "1000")
+    status_of(folder / "status.json", process, doing="packing", left_s=99)
+    got = look(stoker, folder)
+    assert (got["state"], got["doing"], got["budget_left_s"]) == ("running", "packing", 99)
+    process.kill()
+    process.wait()
+    assert look(stoker, folder, rc=1)["state"] == "died"
 
 
 # ---- staging -----------------------------------------------------------------------------------

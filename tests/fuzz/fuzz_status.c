@@ -61,7 +61,8 @@ static void look(const struct stk_look_kind *kind, int dirfd, const char *path)
     stk_arena_release(&l.arena);
 }
 
-extern const struct stk_look_kind stk_look_bench, stk_look_study, stk_look_spread;
+extern const struct stk_look_kind stk_look_bench, stk_look_study, stk_look_spread,
+    stk_look_tune;
 
 int fuzz_status(const uint8_t *data, size_t size)
 {
@@ -70,6 +71,7 @@ int fuzz_status(const uint8_t *data, size_t size)
         const char *file[3];
     } all[] = {{&stk_look_bench, {STK_BENCH_RUN, STK_BENCH_RANK "00000.json", NULL}},
                {&stk_look_study, {"status.json", NULL}},
+               {&stk_look_tune, {"status.json", NULL}},
                {&stk_look_spread, {"node-0000.json", "node-0001.json", NULL}}};
     char path[] = "/tmp/stoker-fuzz-XXXXXX";
     int fd = open_folder(path);

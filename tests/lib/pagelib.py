@@ -1,4 +1,4 @@
-"""A real browser for the tests of the page: Debian's Chromium, headless, without a network.
+"""A real browser for the tests of the page: Debian's Chromium, headless, without a network. And `--serve`.
 
     def test_x(browser, page):
         browser.open(page)
@@ -6,13 +6,16 @@
 """
 
 import base64
+import http.client
 import json
-import pathlib
+import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 
-from conftest import PATIENCE_S, ROOT, until
+from conftest import PATIENCE_S, ROOT, STOKER, clean_env, until
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
@@ -29,16 +32,37 @@ def start(make, tries=5):
     return make()
 
 
+class Server:
+    """`stoker report … --serve`, once it has said its address."""
+
+    def __init__(self, *args):
+        self.process = subprocess.Popen([STOKER, "report", *map(str, args), "--serve"], env=clean_env(), text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.url = self.process.stdout.readline().strip()
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", self.url).groups()
+
+    def ask(self, method="GET", path=None, **headers):
+        c = http.client.HTTPConnection("127.0.0.1", int(self.port), timeout=60)
+        c.request(method, f"/{self.token}/" if path is None else path, headers=headers)
+        answer = c.getresponse()
+        return answer.status, answer.read().decode(), answer.headers
+
+    def end(self, sig=signal.SIGINT):
+        self.process.send_signal(sig)
+        self.process.communicate(timeout=300)
+        return self.process.returncode
+
+
 class Browser:
     def __init__(self, downloads):
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
-        # No sandbox: tests run as root and in containers. No network: there is nothing to reach.
+        # No sandbox: tests run as root and in containers. No network: there is nothing to reach but a server of ours.
         for arg in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                     "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
-                    "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1200,1000"]:
+                    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--window-size=1200,1000"]:
             options.add_argument(arg)
         options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -59,12 +83,18 @@ class Browser:
                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.driver.get_log("browser"), self.driver.get_log("performance")
         self.driver.get("about:blank")
-        self.driver.get(pathlib.Path(path).as_uri())
+        self.driver.get(path if isinstance(path, str) else path.as_uri())
 
     def draw_all(self):
-        """Looks at each block that is drawn late, until it is drawn: a browser that is busy may leave out frames."""
-        until(lambda: self.js("""const late = [...document.querySelectorAll('.block')].find(b => b.ready && !('drawn' in b.dataset));
-                                 late?.scrollIntoView(); return !late;"""))
+        """Looks at each block that is drawn late, until it is drawn: a browser that is busy may leave out frames. All of it
+        there, since a question per block would take longer than the drawing."""
+        self.driver.execute_async_script("""const done = arguments[0];
+            (function look() {
+                const late = [...document.querySelectorAll('.block')].find(b => b.ready && !('drawn' in b.dataset));
+                if (!late) return done();
+                late.scrollIntoView();
+                requestAnimationFrame(look);
+            })();""")
 
     def complaints(self):
         """What the page wrote to the console, violations of its policy among it."""

@@ -14,8 +14,8 @@ import xml.etree.ElementTree
 
 import pytest
 
-from conftest import ROOT, make_images, run_stoker, until
-from pagelib import AXE, browser  # noqa: F401
+from conftest import ROOT, STOKER, make_images, run_stoker, until
+from pagelib import AXE, Server, browser  # noqa: F401
 from profilelib import LIBRARY, PYTHON, bare_env
 from slurmlib import FakeSlurm
 
@@ -42,7 +42,7 @@ else:
 def profile(folder, program, *args):
     if not LIBRARY:
         pytest.skip("libstoker-preload.so is not built")
-    subprocess.run([os.environ.get("STOKER", ROOT / "build/stoker"), "profile", "-q", "--sample", "10ms", "-o", folder, "--",
+    subprocess.run([STOKER, "profile", "-q", "--sample", "10ms", "-o", folder, "--",
                     PYTHON, program, *map(str, args)], env=bare_env(), check=True, timeout=300)
     return folder
 
@@ -77,6 +77,9 @@ def results(tmp_path_factory):
     bench = ["bench", tmp / "w.yaml", "--data", tmp / "bench", "--generate", "--virtual-storage", "1M,1ms", "--json"]
     run_stoker(*bench, tmp / "bench.json", "--ranks", "3")
     run_stoker(*bench, tmp / "bench2.json", "--ranks", "2")
+    run_stoker("bench", tmp / "w.yaml", "--data", tmp / "bench", "--set", "access.transfer=4K", "--generate-only")
+    run_stoker("tune", tmp / "w.yaml", "--data", tmp / "bench", "--near", tmp / "bench", "--virtual-storage", "1M,1ms",
+               "--only", "threads", "--json", tmp / "tune.json")
     run_stoker("stage", images, tmp / "tier", "--json", tmp / "stage.json")
     run_stoker("inspect", images, "--json", tmp / "inspect.json")
     run_stoker("doctor", "--quick", "--json", tmp / "doctor.json")
@@ -89,7 +92,7 @@ def page(results):
     """All of them in one page."""
     tmp = results["dir"]
     run_stoker("report", results["profile"], results["again"], tmp / "gpu-a.json", tmp / "gpu-b.json", tmp / "load.json",
-               tmp / "job.json", tmp / "pack.json", tmp / "verify.json", *(tmp / f"{k}.json" for k in ("bench", "bench2", "stage", "inspect", "doctor")),
+               tmp / "job.json", tmp / "pack.json", tmp / "verify.json", *(tmp / f"{k}.json" for k in ("bench", "bench2", "tune", "stage", "inspect", "doctor")),
                "-o", tmp / "page.html")
     return tmp / "page.html"
 
@@ -102,7 +105,7 @@ def opened(browser, page):
     return browser
 
 
-KINDS = {"profile", "comparison", "study", "load", "job", "pack", "verify", "bench", "stage", "inspect", "doctor"}
+KINDS = {"profile", "comparison", "study", "load", "job", "pack", "verify", "bench", "tune", "stage", "inspect", "doctor"}
 
 
 # Figures on which nothing was drawn.
@@ -177,7 +180,8 @@ def test_numbers_are_those_of_json(opened, results):
         f = expected[name]
         assert (read, reads) == (f["counters"]["read_bytes"], f["counters"]["reads"]) and near(io_s, f["io_s"])
     said = re.sub(r"(\d) us\b", r"\1 µs", report["verdict"])
-    assert browser.js("return document.querySelector('#r1 .verdict p:last-child').textContent") == said
+    shown = browser.js("return document.querySelector('#r1 .verdict p:last-child').textContent").replace("\u00a0", " ")
+    assert shown[1:] == f"{said[1:]}." and shown[0] == said[0].upper()
 
 
 def test_studies_and_loads_too(opened, results):
@@ -224,6 +228,77 @@ def test_benchmarks_too(opened, results):
     assert near(numbers["samples/s"]["bench.json"], bench["samples_per_second"])
 
 
+def kind_at(browser, kind):
+    """The number of the first result of that kind."""
+    return browser.js("return [...document.querySelectorAll('.result')].findIndex(r => r.dataset.kind === arguments[0]) + 1", kind)
+
+
+def block_of(browser, result, name):
+    return browser.js("return JSON.parse(document.getElementById('data').textContent).results[arguments[0] - 1].blocks.find(b => b.id === arguments[1])",
+                      result, name)
+
+
+def test_tuning_too(opened, results):
+    """Every change with its interval and its prediction, what the best one gains, and the lines that make it."""
+    browser = opened
+    at = kind_at(browser, "tune")
+    tune = json.loads((results["dir"] / "tune.json").read_text())["result"]
+    changes = [c for c in tune["candidates"] if c["verdict"] != "baseline" and c["times"] is not None]
+    best = next(c for c in changes if c["id"] == tune["best"])
+    assert float(browser.js(f"return document.querySelector('#r{at} .big strong').dataset.value")) == best["times"]
+    said = browser.js(f"return document.querySelector('#r{at} .finding.at-best').textContent")
+    assert best["label"][1:] in said and best["lines"].split("\n")[0] in said
+    rows = {r["Change"]: r for r in cells(browser, f"r{at}-changes")}
+    assert [rows[c["label"]]["Times as fast"] for c in changes] == [c["times"] for c in changes]
+    measured, expected = block_of(browser, at, "speed")["panels"][0]["series"]
+    for k, c in enumerate(changes):
+        assert near(measured["v"][k], c["times"]) and near(measured["lo"][k], c["times_ci"][0])
+        assert near(expected["v"][k], tune["candidates"][0]["predicted_epoch_s"] / c["predicted_epoch_s"])
+    computing, waiting = block_of(browser, at, "epochs")["panels"][0]["series"]
+    for k, c in enumerate([tune["candidates"][0], *changes]):
+        assert near(computing["v"][k] + waiting["v"][k], c["epoch_s"]) and near(computing["v"][k], c["epoch_s"] * c["utilisation"])
+
+
+# What ECharts wrote: [[text, left, top, right, bottom]].
+WRITTEN = """const c = document.querySelector(`#${arguments[0]} .chart`).chart;
+    return c.getZr().storage.getDisplayList(true).filter(d => d.style.text && !d.ignore).map(d => {
+        const r = d.getBoundingRect().clone(); if (d.transform) r.applyTransform(d.transform);
+        return [d.style.text, r.x, r.y, r.x + r.width, r.y + r.height]; });"""
+
+
+def test_each_study_has_its_marks(opened, results):
+    """Two kinds of GPU in one plot: whoever reads it sees how many of each to ask for."""
+    browser = opened
+    at = kind_at(browser, "study")
+    marks = {(m["name"], m["at"], m["color"]) for m in block_of(browser, at, "speedup")["marks"]}
+    for k, letter in enumerate("ab"):
+        series = json.loads((results["dir"] / f"scale-{letter}.json").read_text())["result"]["series"][0]
+        wishes = {w: c["n"] for w, c in series["recommended"].items() if c["n"]}
+        assert len(wishes) == 3
+        for wish, n in wishes.items():
+            assert any(f"gpu-{letter}: " in name and wish in name and place == n and color == k for name, place, color in marks)
+        plateau = series["plateau"]["n"] if series["plateau"] else None
+        assert [place for name, place, _ in marks if f"gpu-{letter}" in name and "plateau" in name] == ([plateau] if plateau else [])
+    names = [w for w in browser.js(WRITTEN, f"r{at}-speedup") if ": " in w[0]]
+    assert {n[0] for n in names} == {name for name, _, _ in marks}
+    for i, (a, left, top, right, bottom) in enumerate(names):
+        for b, left2, top2, right2, bottom2 in names[:i]:
+            assert right <= left2 or right2 <= left or bottom <= top2 + 1 or bottom2 <= top + 1, (a, b)
+
+
+# Values of lines, points and intervals that are beyond the ends of their axis: [[figure, value]].
+BEYOND = """return [...document.querySelectorAll('figure .chart')].flatMap(box => box.chart.getModel().getSeriesByType('line')
+    .concat(box.chart.getModel().getSeriesByType('scatter')).flatMap(s => {
+        const data = s.getData(), axis = s.coordinateSystem.getAxis('y'), [low, high] = axis.scale.getExtent();
+        return axis.type === 'category' ? [] : data.mapArray(data.mapDimension('y'), v => v).filter(v => v < low * 0.999999 || v > high * 1.000001)
+            .map(v => [box.closest('figure').id, v]); }))"""
+
+
+def test_no_point_is_cut_off(opened):
+    """The fastest N of a study stood below the axis, where nobody saw it."""
+    assert opened.js(BEYOND) == []
+
+
 def state(browser, figure):
     return browser.js("""const c = document.querySelector(`#${arguments[0]} .chart`).chart, o = c.getOption();
         return {start: o.dataZoom[0].start, end: o.dataZoom[0].end, off: Object.entries(o.legend?.[0]?.selected ?? {}).filter(e => !e[1]).map(e => e[0])}""", figure)
@@ -248,6 +323,18 @@ def test_hover_zoom_and_legend(opened):
     if browser.js("return document.querySelector('#r1-heat .chart')?.chart !== undefined"):
         linked = state(browser, "r1-heat")
         assert abs(linked["start"] - zoomed["start"]) < 2 and abs(linked["end"] - zoomed["end"]) < 2
+    # Another width draws it anew: the part that is shown stays, and dragging still works.
+    drawn = browser.js("return document.querySelector('#r1-time .chart').drawnWidth")
+    browser.cdp("Emulation.setDeviceMetricsOverride", width=900, height=1000, deviceScaleFactor=1, mobile=False)
+    until(lambda: browser.js("return document.querySelector('#r1-time .chart').drawnWidth") < drawn)
+    assert abs(state(browser, "r1-time")["start"] - zoomed["start"]) < 0.1
+    browser.click("#r1-time .tools button", "All")
+    assert state(browser, "r1-time")["end"] == 100
+    ActionChains(browser.driver, duration=0).move_to_element_with_offset(chart, -100, -150).click_and_hold() \
+        .move_by_offset(90, 0).move_by_offset(90, 5).release().perform()
+    until(lambda: (s := state(browser, "r1-time"))["end"] - s["start"] < 60)
+    browser.cdp("Emulation.setDeviceMetricsOverride", width=1200, height=1000, deviceScaleFactor=1, mobile=False)
+    until(lambda: browser.js("return document.querySelector('#r1-time .chart').drawnWidth") == drawn)
     browser.click("#r1-time .tools button", "All")
     assert state(browser, "r1-time")["end"] == 100
     browser.click("#r1-time .legend button", "read")
@@ -329,6 +416,9 @@ def test_every_shape_is_drawn(browser, page, tmp_path):
     browser.draw_all()
     assert browser.js("return document.querySelectorAll('.result').length") >= len(seeds)
     assert browser.js(BLANK) == [] and browser.complaints() == [] and browser.requests() == []
+    said = browser.js("return Object.fromEntries([...document.querySelectorAll('.result')].map(r => [r.querySelector('.kind').textContent, r.textContent]))")
+    assert "Not known: no change was tried, and 1 might help." in said["tune · tune-skipped"]
+    assert "Chosen: staged in RAM. It was not measured." in said["tune · tune-chosen"] and "of a sample of the data" in said["tune · tune-chosen"]
 
 
 def test_on_a_phone_in_the_dark(browser, results, tmp_path):
@@ -349,9 +439,50 @@ def test_accessible(browser, results, dark, tmp_path):
     run_stoker("report", *([tmp / "gpu-a.json", tmp / "load.json"] if dark else [results["profile"]]), "-o", page)
     browser.open(page, dark=dark)
     browser.draw_all()
-    # A few rows stand for all: each costs time.
-    browser.js("document.querySelector('details').open = true; document.getElementById('r1-files')?.table.setFilter('c0', 'like', 'part00')")
+    # A few rows stand for all: the checker's time grows with the square of the elements.
+    browser.js("document.querySelectorAll('#r1-where details, #r1-balance details, #r2-cost details').forEach(d => { d.open = true; }); document.getElementById('r1-files')?.table.setFilter('c0', 'like', 'part00')")
+    assert browser.js("return document.querySelectorAll('*').length") < 3000
     assert browser.axe() == {}
+
+
+GROWS = "import sys\nfor name in sys.argv[1:]:\n    open(name).read(); print('on', flush=True); sys.stdin.readline()"
+
+
+def test_a_served_page_grows_by_itself(browser, results, tmp_path):
+    """Whoever watches a run and a study in the browser sees what is new, without a hand at the keyboard."""
+    study = tmp_path / "study"
+    study.mkdir(mode=0o700)
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(name)
+
+    def measured(*ns):
+        (tmp_path / "t.csv").write_text("n,time\n" + "".join(f"{n},{10 / n}\n" for n in ns))
+        run_stoker("scale", "--from", tmp_path / "t.csv", "--save", study / "study.json")
+
+    def shown():
+        return browser.js("""const d = JSON.parse(document.getElementById('data')?.textContent ?? '{"results": []}');
+            const rows = id => d.results.flatMap(r => r.blocks).filter(b => b.id === id).flatMap(b => b.rows);
+            return {files: rows('files').map(r => r[0].split('/').pop()), ns: rows('points').map(r => r[1]), drawn: document.querySelectorAll('.verdict').length}""")
+
+    measured(1, 2)
+    run = subprocess.Popen([STOKER, "profile", "-q", "-o", tmp_path / "p", "--", PYTHON, "-c", GROWS, tmp_path / "first", tmp_path / "second"],
+                           env=bare_env(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdout.readline() == "on\n"
+    server = Server(tmp_path / "p", study)
+    try:
+        browser.open(server.url)
+        until(lambda: (s := shown())["drawn"] == 2 and s["ns"] == [1, 2] and "first" in s["files"] and "second" not in s["files"])
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "on\n"
+        measured(1, 2, 4)
+        until(lambda: (s := shown())["ns"] == [1, 2, 4] and "second" in s["files"])
+        run.communicate("\n", timeout=300)
+        os.utime(study / "study.json", (1, 1))
+        assert server.ask()[2]["Refresh"] is None
+    finally:
+        run.kill()
+        assert server.end() == 0
 
 
 def test_policy_stops_a_script_that_got_in(browser, page, tmp_path):

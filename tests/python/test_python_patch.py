@@ -95,6 +95,29 @@ def test_what_it_does_not_understand_is_said(tmp_path, text, status, said):
     assert said in patch(script, "--packed", "a=b")[2]
 
 
+def test_modules_of_the_program(tmp_path):
+    """The Dataset is rarely in the script itself; what is installed elsewhere is left alone."""
+    package = tmp_path / "net"
+    (package / "data").mkdir(parents=True)
+    (package / "__main__.py").write_text("from .data import sets\nimport json\n")
+    (package / "__init__.py").write_text("raise SystemExit('a patch imports nothing')\n")
+    (package / "data/__init__.py").write_text("")
+    (package / "data/sets.py").write_text("import h5py\nf = h5py.File('/old/x=y.h5')\n")
+    (package / "unused.py").write_text("import h5py\nf = h5py.File('/old/x')\n")
+    done = subprocess.run([sys.executable, "-m", "stoker.patch", "net", "--module", "--beside", "--moved", "/old=/new=1"],
+                          env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    path, folder, *text = done.stdout.splitlines()
+    assert (path, folder) == (str(package / "__main__.py.stoker.diff"), str(tmp_path)), done.stderr
+    assert "--- net/data/sets.py" in text and not any("unused" in line for line in text)
+    assert any("{'/old': '/new=1'}" in line for line in text)
+    assert "net/data/sets.py: line 2: h5py.File opens" in done.stderr
+
+
+def test_stokers_own_loader_where_the_pictures_are():
+    made, _ = patched("import torchvision\nx = torchvision.datasets.ImageFolder(root)\n", loader=True)
+    assert made.endswith("x = stoker.torch.ImageFolder(root)\n")
+
+
 def test_names_by_any_import():
     """However the script names ImageFolder and DataLoader; other people's classes stay."""
     for imports, name in (("import torchvision", "torchvision.datasets.ImageFolder"),

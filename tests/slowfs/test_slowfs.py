@@ -232,6 +232,20 @@ def test_jitter_stays_in_its_band(tmp_path):
     assert max(took) > 0.022 and (not IDLE or min(took) < 0.018), took
 
 
+def test_lateness_does_not_add_up(tmp_path):
+    """The utilisation that follows from the settings would not be the one that a benchmark measures."""
+    src, data = one_file(tmp_path, MIB)
+    with slowfs(src, tmp_path / "mnt", read="10ms", cache="off", catch_up=True) as fs:
+        fd = os.open(fs.mnt / "x.rec", os.O_RDONLY)
+        got = []
+        took = seconds(lambda: got.extend(os.pread(fd, MIB, 0) for _ in range(40)))
+        os.close(fd)
+        assert fs.stats()["settings"]["catch_up"] is True
+    assert got == [data] * 40
+    assert took >= 40 * 0.010 - 0.100  # what the open was late, at most
+    assert not IDLE or took < 40 * 0.0105, took
+
+
 def parallel_read(path, size, readers):
     """Seconds that `readers` threads need for the file in pieces of 1 MiB, past the page cache."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECT)

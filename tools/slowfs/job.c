@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How often a stalled request checks whether its caller was interrupted or the fault cleared. */
@@ -121,6 +122,25 @@ void job_abandon(struct slowfs *fs, struct job *job, int error)
     job_free(job);
 }
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Notes how late the answer is: before it, since the caller may be quick with its next request, and
+ * once more with what the answer itself took, which is mostly the copy of its data. That in CPU
+ * time: the caller may run on this core as soon as it is answered. */
+static void answer_late(struct slowfs *fs, struct job *job, uint8_t *buffer)
+{
+    uint32_t thread = (uint32_t)fuse_req_ctx(job->req)->pid;
+    uint64_t late_ns = now_ns() - job->due_ns, before_ns = cpu_ns();
+    pace_set_lag(&fs->lags, thread, late_ns);
+    answer(fs, job, buffer);
+    pace_set_lag(&fs->lags, thread, late_ns + cpu_ns() - before_ns);
+}
+
 static void finish(struct slowfs *fs, struct job *job, uint8_t *buffer)
 {
     if (job->answer != ANSWER_DATA || job->error)
@@ -130,7 +150,10 @@ static void finish(struct slowfs *fs, struct job *job, uint8_t *buffer)
         return;
     }
     stats_leave(&fs->count, job->op);
-    answer(fs, job, buffer);
+    if (fs->set.catch_up)
+        answer_late(fs, job, buffer);
+    else
+        answer(fs, job, buffer);
     job_free(job);
 }
 
@@ -171,6 +194,13 @@ static void enter_link(struct slowfs *fs, struct job *job)
         job->due_ns = job->client_done_ns;
 }
 
+/* When the request would have come if the last answer to its thread had not been late. */
+static uint64_t arrival(struct slowfs *fs, const struct job *job, uint64_t now)
+{
+    uint32_t thread = (uint32_t)fuse_req_ctx(job->req)->pid;
+    return fs->set.catch_up ? now - pace_lag(&fs->lags, thread) : now;
+}
+
 /* Each wait begins when the previous one was due, not when a thread noticed: time lost in waking up
  * is not lost on the link. */
 bool job_step(struct slowfs *fs, struct job *job, uint64_t now, uint8_t *buffer)
@@ -179,7 +209,7 @@ bool job_step(struct slowfs *fs, struct job *job, uint64_t now, uint8_t *buffer)
     case WAIT_STALL:
         if (stalled(fs, job, now))
             return true;
-        job->due_ns = now + pace_latency(&fs->pace, job->op);
+        job->due_ns = arrival(fs, job, now) + pace_latency(&fs->pace, job->op);
         job->wait = WAIT_LATENCY;
         if (job->due_ns > now)
             return true;

@@ -54,3 +54,15 @@ uint64_t pace_reserve(struct pace_clock *c, uint64_t rate_Bps, uint64_t ready_ns
         *start_ns = start;
     return start + hold_ns;
 }
+
+uint64_t pace_lag(struct pace_lags *l, uint32_t thread)
+{
+    uint64_t v = atomic_load(&l->lag[thread % PACE_THREADS]);
+    return v >> 32 == thread ? (uint32_t)v : 0;
+}
+
+void pace_set_lag(struct pace_lags *l, uint32_t thread, uint64_t ns)
+{
+    uint64_t most = ns < PACE_LAG_MAX ? ns : PACE_LAG_MAX;
+    atomic_store(&l->lag[thread % PACE_THREADS], (uint64_t)thread << 32 | most);
+}

@@ -26,7 +26,7 @@ struct settings {
     double jitter, meta_cache_s;
     uint64_t seed, threads;
     const char *cache, *faults, *stats;
-    bool foreground, allow_other, help;
+    bool catch_up, foreground, allow_other, help;
 };
 
 struct counters {
@@ -48,6 +48,7 @@ struct client {
 struct slowfs {
     struct settings set;
     struct pace pace;
+    struct pace_lags lags; /* with --catch-up */
     struct nodes nodes;
     struct faults faults;
     struct counters count;

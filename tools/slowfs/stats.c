@@ -57,6 +57,7 @@ static void put_settings(struct slowfs *fs, struct stk_jw *w)
     stk_jw_put_u64(w, "max_read_bytes", fs->set.max_read_bytes);
     stk_jw_put_f64(w, "jitter", fs->set.jitter);
     stk_jw_put_u64(w, "seed", fs->set.seed);
+    stk_jw_put_bool(w, "catch_up", fs->set.catch_up);
     stk_jw_key(w, "cache");
     stk_jw_str(w, fs->set.cache);
     stk_jw_put_f64(w, "meta_cache_s", fs->set.meta_cache_s);

@@ -17,8 +17,12 @@ const MARKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\
 export const visible = (text) =>
     String(text).replace(MARKS, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-// Sentences are written for terminals, which may have no letter µ.
-export const prose = (text) => visible(String(text).trim()).replace(/(\d) us\b/g, "$1 µs");
+// Text is written for terminals, which may have neither µ nor × nor ±.
+export const prose = (text) => visible(String(text).trim()).replace(/(\d) us\b/g, "$1 µs").replace(/(\d)x(?=[\s,;:.)]|$)/g, "$1×").replace(/\+-(?=\d)/g, "±").replace(/(\d) (?=(%|[mµn]?s|min|h|B|[KMGTP]iB)(?![\w]))/g, "$1\u00a0");
+
+// With a capital, unless it begins with a name, and with a full stop.
+export const sentence = (text) => prose(text).replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/([^.!?:])$/, "$1.");
+export const capital = (text) => sentence(text).replace(/\.$/, "");
 
 let status;
 export function say(text) {

@@ -5,11 +5,12 @@ import { echarts, heightOf, legendOf, optionOf, tableOf } from "./plot.js";
 import { svgOf, WIDE } from "./svg.js";
 import { plainTable } from "./table.js";
 import { LIGHT, theme } from "./theme.js";
+import { format } from "./units.js";
 
 const ROWS = 600; // of the data that is written out
 
 function savePng(plot, name) {
-    const height = heightOf(plot, legendOf(plot).length);
+    const height = heightOf(plot, legendOf(plot).length, WIDE);
     const chart = echarts.init(document.createElement("div"), null, { renderer: "canvas", width: WIDE, height, devicePixelRatio: 3 });
     chart.setOption(optionOf(plot, LIGHT, true, WIDE));
     chart.renderToCanvas({ pixelRatio: 3, backgroundColor: "#ffffff" }).toBlob((b) => save(name, "image/png", b), "image/png");
@@ -25,8 +26,8 @@ function legend(plot, box) {
     const items = legendOf(plot);
     if (!items.length)
         return null;
-    return el("div", { class: "legend", role: "group", "aria-label": "Series" }, items.map(([name, number]) => {
-        const swatch = el("span", { class: `swatch c${number % 8}`, "aria-hidden": "true" });
+    return el("div", { class: "legend", role: "group", "aria-label": "Series" }, items.map(([name, number, shape]) => {
+        const swatch = el("span", { class: `swatch ${shape} c${number % 8}`, "aria-hidden": "true" });
         const b = el("button", { type: "button", "aria-pressed": "true" }, swatch, visible(name));
         b.addEventListener("click", () => {
             const on = b.getAttribute("aria-pressed") !== "true";
@@ -54,8 +55,8 @@ function read(box, by) {
     if (!t.rows.length)
         return;
     box.at = Math.max(0, Math.min(t.rows.length - 1, (box.at ?? -1) + by));
-    const cells = plainTable(t.columns, [t.rows[box.at]], "").querySelectorAll("td");
-    say(t.columns.slice(0, 12).map((c, i) => `${c.title} ${cells[i].textContent}`).join(", "));
+    const known = t.columns.map((c, i) => [c, t.rows[box.at][i]]).filter(([, v]) => v !== null && v !== undefined);
+    say(known.slice(0, 12).map(([c, v]) => `${c.title} ${visible(format(v, c.unit))}`).join(", "));
     if (box.plot.is !== "heat")
         box.chart.dispatchAction({ type: "showTip", seriesIndex: firstLine(box), dataIndex: box.at });
 }
@@ -119,20 +120,37 @@ function draw(box, group) {
     const plot = box.plot;
     const chart = echarts.init(box, null, { renderer: "canvas", devicePixelRatio: Math.max(2, devicePixelRatio) });
     box.chart = chart;
+    fit(box, box.clientWidth);
+    chart.resize();
     restyle(box);
     if (plot.link)
         link(box, `${group} ${plot.link}`);
-    if (!plot.flip && !matchMedia("(pointer: coarse)").matches)
-        chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
     chart.getZr().on("dblclick", () => zoom(box, 0));
-    new ResizeObserver(() => chart.resize()).observe(box);
+    new ResizeObserver(() => resize(box)).observe(box);
+}
+
+const fit = (box, width) => { box.style.height = `${heightOf(box.plot, 0, width)}px`; };
+
+// What is written where depends on the width; the part that is shown stays.
+function resize(box) {
+    if (box.clientWidth === box.drawnWidth)
+        return;
+    const z = box.chart.getOption().dataZoom?.[0];
+    fit(box, box.clientWidth);
+    box.chart.resize();
+    restyle(box);
+    if (z)
+        box.chart.dispatchAction({ type: "dataZoom", start: z.start, end: z.end });
 }
 
 export function restyle(box) {
+    box.drawnWidth = box.clientWidth;
     const option = optionOf(box.plot, theme(), false, box.clientWidth);
     if (option.legend)
         option.legend.selected = Object.fromEntries([...box.hidden_].map(([name, off]) => [name, !off]));
     box.chart.setOption(option, { notMerge: true });
+    if (!box.plot.flip && !matchMedia("(pointer: coarse)").matches)
+        box.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
 }
 
 export function figure(plot, id, group) {
@@ -140,7 +158,7 @@ export function figure(plot, id, group) {
         "aria-label": `${plot.title}. ${plot.text ?? ""} Arrow keys read the values, plus and minus zoom.` });
     box.plot = plot;
     box.hidden_ = new Map();
-    box.style.height = `${heightOf(plot, 0)}px`;
+    fit(box, Math.min(1040, document.documentElement.clientWidth - 40));
     keys(box);
     const fig = el("figure", { class: "block", id, "aria-labelledby": `${id}-h` },
         el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, prose(plot.text)) : null),

@@ -1,12 +1,13 @@
 // main.js - the page: reads the data, and lays out a section per result. It knows plots, tables and
 // findings, not kinds of results: src/report/html decides what is in them.
-import { button, el, prose, say, visible } from "./dom.js";
+import { button, capital, el, prose, say, sentence, visible } from "./dom.js";
 import { figure, onPaper, restyle } from "./figure.js";
 import { tableBlock } from "./table.js";
 import { onTheme } from "./theme.js";
 import { format } from "./units.js";
 
 const SCHEMA = 1;
+const FINDINGS = 5; // that are shown at once
 
 function copyable(lines) {
     const text = lines.join("\n");
@@ -35,23 +36,25 @@ function evidence(list) {
 }
 
 function finding(f) {
-    const gain = f.gain_s ? el("span", { class: "gain", "data-value": f.gain_s }, `saves about ${format(f.gain_s, "s")}`) : null;
+    const gain = f.gain_s ? el("span", { class: "gain", "data-value": f.gain_s }, `saves about ${format(f.gain_s, "s")}${f.gain_per ? ` per ${f.gain_per}` : ""}`) : null;
     return el("article", { class: `finding at-${f.severity}`, "data-id": f.id },
-        el("h4", {}, el("span", { class: "severity" }, f.severity), " ", prose(f.title), " ", gain),
-        el("p", {}, f.sentences.map(prose).join(" ")),
-        f.evidence.length ? evidence(f.evidence) : null,
-        f.what_to_do ? el("p", { class: "do" }, prose(f.what_to_do)) : null,
-        f.lines.length ? copyable(f.lines) : null,
-        f.gain_why ? el("p", { class: "note" }, prose(f.gain_why)) : null);
+        el("h4", {}, el("span", { class: "severity" }, f.severity), " ", capital(f.title), " ", gain),
+        f.sentences?.length ? el("p", {}, f.sentences.map(sentence).join(" ")) : null,
+        f.evidence?.length ? evidence(f.evidence) : null,
+        f.what_to_do ? el("p", { class: "do" }, sentence(f.what_to_do)) : null,
+        f.lines?.length ? copyable(f.lines) : null,
+        f.gain_why ? el("p", { class: "note" }, sentence(f.gain_why)) : null);
 }
 
-function findings(list, id) {
+function findings(list, id, title = "Findings") {
     return el("section", { class: "block", "aria-labelledby": `${id}-findings` },
-        el("h3", { id: `${id}-findings` }, "Findings"), list.map(finding));
+        el("h3", { id: `${id}-findings` }, title), list.slice(0, FINDINGS).map(finding),
+        list.length > FINDINGS ? el("details", { class: "more" }, el("summary", {}, `${list.length - FINDINGS} more`), list.slice(FINDINGS).map(finding)) : null);
 }
 
 function facts(list) {
-    return el("dl", { class: "facts" }, list.map((f) => el("div", {}, el("dt", {}, visible(f.name)),
+    const long = (f) => f.unit === "text" && f.value.length > 18;
+    return el("dl", { class: "facts" }, list.map((f) => el("div", { class: long(f) && "long" }, el("dt", {}, visible(f.name)),
         el("dd", f.unit === "text" ? {} : { "data-value": f.value }, visible(format(f.value, f.unit))))));
 }
 
@@ -61,7 +64,7 @@ function number(n) {
 }
 
 function notes(list) {
-    return el("section", { class: "block" }, el("h3", {}, "Notes"), el("ul", {}, list.map((t) => el("li", {}, prose(t)))));
+    return el("section", { class: "block" }, el("h3", {}, "Notes"), el("ul", {}, list.map((t) => el("li", {}, sentence(t)))));
 }
 
 const BLOCKS = {
@@ -74,16 +77,16 @@ function result(r, i) {
     const id = `r${i + 1}`;
     return el("section", { class: "result", id, "aria-labelledby": `${id}-h`, "data-kind": r.kind },
         el("header", {}, el("p", { class: "kind" }, r.kind, " · ", visible(r.name)), el("h2", { id: `${id}-h` }, visible(r.title))),
-        el("div", { class: "verdict" }, number(r.number), el("p", {}, prose(r.verdict))),
+        el("div", { class: "verdict" }, number(r.number), el("p", {}, sentence(r.verdict))),
         r.facts?.length ? facts(r.facts) : null,
-        r.findings?.length ? findings(r.findings, id) : null,
+        r.findings?.length ? findings(r.findings, id, r.findings_title) : null,
         r.blocks.map((b) => BLOCKS[b.is](b, `${id}-${b.id}`, id)),
         r.notes?.length ? notes(r.notes) : null);
 }
 
 function summary(results) {
     return el("nav", { "aria-label": "Results" }, el("ol", {}, results.map((r, i) => el("li", {},
-        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind), el("br"), prose(r.verdict)))));
+        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind), el("br"), sentence(r.verdict)))));
 }
 
 // Charts and long tables are drawn when they come near the screen.
@@ -110,7 +113,10 @@ function lay(data) {
     const figures = [...document.querySelectorAll("figure")];
     drawSoon([...document.querySelectorAll(".block")].filter((b) => b.ready));
     onTheme(() => figures.forEach((f) => f.box.chart && restyle(f.box)));
-    addEventListener("beforeprint", () => figures.forEach(onPaper));
+    addEventListener("beforeprint", () => {
+        figures.forEach(onPaper);
+        document.querySelectorAll("details.more").forEach((d) => { d.open = true; });
+    });
 }
 
 try {

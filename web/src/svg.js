@@ -12,7 +12,7 @@ function plainSvg(text) {
 }
 
 export function svgOf(plot) {
-    const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDE, height: heightOf(plot, legendOf(plot).length) });
+    const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDE, height: heightOf(plot, legendOf(plot).length, WIDE) });
     chart.setOption(optionOf(plot, LIGHT, true, WIDE));
     const text = plainSvg(chart.renderToSVGString());
     chart.dispose();

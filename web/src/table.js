@@ -3,15 +3,28 @@ import {
     FilterModule, FormatModule, InteractionModule, KeybindingsModule, ResizeColumnsModule,
     ResizeTableModule, SortModule, Tabulator,
 } from "tabulator-tables";
-import { button, csv, el, save, say, visible } from "./dom.js";
+import { button, csv, el, prose, save, say, visible } from "./dom.js";
 import { format } from "./units.js";
 
 Tabulator.registerModule([FilterModule, FormatModule, InteractionModule, KeybindingsModule,
     ResizeColumnsModule, ResizeTableModule, SortModule]);
 
 const PLAIN = 30; // rows: a table this short needs neither a window nor a filter
+const KEPT = 12;  // rows: a table this short stays on one sheet of paper
 
-const isText = (c) => c.unit === "text";
+// "prose" is text in sentences; "text" is a name, shown as it is.
+const isText = (c) => c.unit === "text" || c.unit === "prose";
+
+// Columns in which no row has anything are not shown; CSV has them.
+const filled = (columns, rows) => columns.flatMap((c, i) => (rows.some((r) => r[i] !== null && r[i] !== undefined && r[i] !== "") ? [i] : []));
+
+// Text is wrapped, short text is not, and a column of long text gets room.
+function kindOf(column, i, rows) {
+    if (!isText(column))
+        return "number";
+    const longest = rows.reduce((m, r) => Math.max(m, String(r[i] ?? "").length), 0);
+    return longest <= 14 ? "text short" : longest > 36 ? "text long" : "text";
+}
 
 // The rows of a column of unit "row" have units of their own, behind the last column.
 const unitOf = (column, row, columns) => (column.unit === "row" ? row[columns.length] : column.unit);
@@ -27,7 +40,7 @@ function sorter(column) {
 
 function shown(value, column, unit = column.unit) {
     const span = document.createElement("span");
-    span.textContent = isText(column) ? visible(format(value, "text")) : format(value, unit);
+    span.textContent = isText(column) ? (column.unit === "prose" ? prose : visible)(format(value, "text")) : format(value, unit);
     if (!isText(column) && value !== null)
         span.dataset.value = value;
     else if (value !== null)
@@ -36,12 +49,12 @@ function shown(value, column, unit = column.unit) {
 }
 
 export function plainTable(columns, rows, caption) {
+    const shows = filled(columns, rows), kinds = columns.map((c, i) => kindOf(c, i, rows));
     return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
-        el("table", {}, el("caption", { class: "unseen" }, caption),
-            el("thead", {}, el("tr", {}, columns.map((c) =>
-                el("th", { scope: "col", class: isText(c) ? "text" : "number" }, c.title)))),
-            el("tbody", {}, rows.map((r) => el("tr", {}, columns.map((c, i) =>
-                el("td", { class: isText(c) ? "text" : "number" }, shown(r[i], c, unitOf(c, r, columns)))))))));
+        el("table", shows.length > 10 ? { class: "many" } : {}, el("caption", { class: "unseen" }, caption),
+            el("thead", {}, el("tr", {}, shows.map((i) => el("th", { scope: "col", class: kinds[i] }, columns[i].title)))),
+            el("tbody", {}, rows.map((r) => el("tr", {}, shows.map((i) =>
+                el("td", { class: kinds[i] }, shown(r[i], columns[i], unitOf(columns[i], r, columns)))))))));
 }
 
 function toolbar(block, id, filter) {
@@ -52,6 +65,7 @@ function toolbar(block, id, filter) {
 
 function windowed(block, place, count) {
     const data = block.rows.map((r, id) => Object.fromEntries([["id", id], ...r.map((v, i) => [`c${i}`, v])]));
+    const shows = new Set(filled(block.columns, block.rows));
     const table = new Tabulator(place, {
         data,
         height: 420,
@@ -61,6 +75,7 @@ function windowed(block, place, count) {
         columns: block.columns.map((c, i) => ({
             title: c.title,
             field: `c${i}`,
+            visible: shows.has(i),
             hozAlign: isText(c) ? "left" : "right",
             headerHozAlign: isText(c) ? "left" : "right",
             headerSortStartingDir: isText(c) ? "asc" : "desc",
@@ -86,9 +101,9 @@ function matcher(words, texts) {
 
 export function tableBlock(block, id) {
     const heading = el("h3", { id: `${id}-h` }, block.title);
-    const note = block.text ? el("p", { class: "note" }, visible(block.text)) : null;
+    const note = block.text ? el("p", { class: "note" }, prose(block.text)) : null;
     if (block.rows.length <= PLAIN)
-        return el("section", { class: "block", id, "aria-labelledby": `${id}-h` }, heading, note,
+        return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h` }, heading, note,
             toolbar(block, id), plainTable(block.columns, block.rows, block.title));
     const place = el("div", { class: "window" });
     const count = el("span", { class: "count", role: "status" }, `${block.rows.length.toLocaleString("en-US")} rows`);

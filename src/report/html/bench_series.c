@@ -85,14 +85,9 @@ static void put_line(struct stk_jw *w, const struct stk_jval *rows, const char *
 
 static void put_mark(struct stk_jw *w, double at)
 {
-    stk_jw_key(w, "marks");
-    stk_jw_open(w, '[');
-    if (at > 0) {
-        stk_jw_open(w, '{');
-        stk_jw_put_f64(w, "at", at);
-        stk_jw_put_str(w, "name", "most");
-        stk_jw_close(w, '}');
-    }
+    stk_pg_marks(w);
+    if (at > 0)
+        stk_pg_mark(w, at, "most", STK_PG_NO_COLOR);
     stk_jw_close(w, ']');
 }
 
@@ -131,6 +126,20 @@ static bool is_search(const struct stk_jval *r)
     return isfinite(stk_pg_get(r, "utilisation_asked"));
 }
 
+static void put_fastest(struct stk_jw *w, const struct stk_jval *rows)
+{
+    const struct stk_jval *best = &rows->item[0];
+    char what[160];
+    for (size_t i = 1; i < rows->len; i++)
+        if (isnan(stk_pg_get(best, "samples_per_second")) ||
+            stk_pg_get(&rows->item[i], "samples_per_second") >
+                stk_pg_get(best, "samples_per_second"))
+            best = &rows->item[i];
+    snprintf(what, sizeof what, "samples per second at most: %.100s",
+             stk_pg_text(best, "run", "one of the runs"));
+    stk_pg_number(w, stk_pg_get(best, "samples_per_second"), "", what);
+}
+
 static void put_series_head(struct stk_jw *w, const struct stk_pg_input *in)
 {
     const struct stk_jval *r = in->result, *rows = stk_json_get(r, "points");
@@ -145,12 +154,14 @@ static void put_series_head(struct stk_jw *w, const struct stk_pg_input *in)
     stk_pg_begin(w, "bench", in->name, title);
     stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "The result has no verdict."));
     if (is_search(r))
-        stk_pg_number(w, stk_pg_get(r, "most_ranks"), "count", "accelerators stay busy");
+        stk_pg_number(w, stk_pg_get(r, "most_ranks"), "count",
+                      stk_pg_get(r, "most_ranks") == 1 ? "accelerator stays busy"
+                                                       : "accelerators stay busy");
     else if (beside)
         stk_pg_number(w, stk_pg_get(last, "utilisation"), "share",
                       "of the time computing, beside the neighbour");
     else
-        stk_pg_number(w, (double)rows->len, "count", "runs");
+        put_fastest(w, rows);
 }
 
 static int put_series(struct stk_jw *w, const struct stk_pg_input *in, struct stk_err *err)

@@ -1,5 +1,6 @@
 /* blocks.c - the parts of a page as JSON: what web/src draws. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/html/priv.h"
@@ -95,6 +96,23 @@ void stk_pg_fact_text(struct stk_jw *w, const char *name, const char *text)
     stk_jw_close(w, '}');
 }
 
+void stk_pg_findings(struct stk_jw *w, const char *title)
+{
+    put_text(w, "findings_title", title);
+    put_array(w, "findings");
+}
+
+void stk_pg_finding(struct stk_jw *w, const char *severity, const char *title,
+                    const char *what_to_do, const char *lines)
+{
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "severity", severity);
+    stk_jw_put_str(w, "title", title);
+    put_text(w, "what_to_do", what_to_do);
+    if (lines && *lines)
+        stk_jw_put_strs(w, "lines", &lines, 1);
+}
+
 void stk_pg_blocks(struct stk_jw *w)
 {
     put_array(w, "blocks");
@@ -125,6 +143,21 @@ void stk_pg_x(struct stk_jw *w, const struct stk_pg_axis *axis)
         stk_jw_put_f64(w, "max", axis->max);
 }
 
+void stk_pg_marks(struct stk_jw *w)
+{
+    put_array(w, "marks");
+}
+
+void stk_pg_mark(struct stk_jw *w, double at, const char *name, size_t color)
+{
+    stk_jw_open(w, '{');
+    stk_jw_put_f64(w, "at", at);
+    stk_jw_put_str(w, "name", name);
+    if (color != STK_PG_NO_COLOR)
+        stk_jw_put_u64(w, "color", color);
+    stk_jw_close(w, '}');
+}
+
 void stk_pg_panels(struct stk_jw *w)
 {
     put_array(w, "panels");
@@ -135,6 +168,16 @@ void stk_pg_panel(struct stk_jw *w, const char *name, const char *unit)
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "name", name);
     stk_jw_put_str(w, "unit", unit);
+    put_array(w, "series");
+}
+
+void stk_pg_log_panel(struct stk_jw *w, const char *name, const char *unit, unsigned base)
+{
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "name", name);
+    stk_jw_put_str(w, "unit", unit);
+    stk_jw_put_str(w, "scale", "log");
+    stk_jw_put_u64(w, "base", base);
     put_array(w, "series");
 }
 
@@ -212,15 +255,25 @@ static bool is_number(const struct stk_jval *v)
     return v && (v->type == STK_JINT || v->type == STK_JFLOAT);
 }
 
+/* A member of an object, or an element of an array by its number. */
+static const struct stk_jval *one_of(const struct stk_jval *obj, const char *name)
+{
+    if (!obj || obj->type != STK_JARR)
+        return stk_json_get(obj, name);
+    char *end;
+    unsigned long i = strtoul(name, &end, 10);
+    return end > name && !*end && i < obj->len ? &obj->item[i] : NULL;
+}
+
 const struct stk_jval *stk_pg_at(const struct stk_jval *obj, const char *name)
 {
-    const struct stk_jval *v = stk_json_get(obj, name);
+    const struct stk_jval *v = one_of(obj, name);
     const char *dot = strchr(name, '.');
     char first[64];
     if (v || !dot || (size_t)(dot - name) >= sizeof first)
         return v;
     snprintf(first, sizeof first, "%.*s", (int)(dot - name), name);
-    return stk_pg_at(stk_json_get(obj, first), dot + 1);
+    return stk_pg_at(one_of(obj, first), dot + 1);
 }
 
 double stk_pg_get(const struct stk_jval *obj, const char *name)
@@ -254,6 +307,11 @@ void stk_pg_facts_of(struct stk_jw *w, const struct stk_jval *obj, const struct 
     stk_jw_close(w, ']');
 }
 
+static bool is_text(const char *unit)
+{
+    return strcmp(unit, "text") == 0 || strcmp(unit, "prose") == 0;
+}
+
 /* A number is copied as it was written: the page shows the same as --json. */
 static void put_cell(struct stk_jw *w, const struct stk_jval *v, bool text)
 {
@@ -278,7 +336,7 @@ void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const 
             continue;
         stk_jw_open(w, '[');
         for (size_t k = 0; k < n; k++)
-            put_cell(w, stk_pg_at(&rows->item[i], c[k].name), strcmp(c[k].unit, "text") == 0);
+            put_cell(w, stk_pg_at(&rows->item[i], c[k].name), is_text(c[k].unit));
         stk_jw_close(w, ']');
     }
     stk_pg_table_end(w);

@@ -1,7 +1,14 @@
 /* dataset.c - results of `stoker pack`, `verify` and `inspect` on a page. */
 #include <stdio.h>
 
+#include "base/units.h"
 #include "report/html/priv.h"
+
+/* "1,200", or "?" for a number that the result lacks. */
+static const char *count_text(double n, char *buf, size_t size)
+{
+    return n >= 0 && n < 1e18 ? stk_format_count((uint64_t)n, buf, size) : "?";
+}
 
 static const struct stk_pg_column left_out[] = {
     {"kind", "Kind", "text"}, {"count", "Count", "count"}, {"why", "Why", "text"}};
@@ -42,10 +49,11 @@ static int add_pack(struct stk_page *page, const struct stk_pg_input *in, struct
         {"skipped_total", "Skipped", "count"},
     };
     double samples = stk_pg_get(in->result, "samples"), shards = stk_pg_get(in->result, "shards");
-    char title[640], verdict[160];
+    char title[640], verdict[160], a[32], b[32];
     (void)err;
     snprintf(title, sizeof title, "Packing %.280s into %.280s", stk_pg_argument(in, 0, "a dataset"), stk_pg_argument(in, 1, "a dataset"));
-    snprintf(verdict, sizeof verdict, "%.0f samples are in %.0f file%s.", samples, shards,
+    snprintf(verdict, sizeof verdict, "%s sample%s in %s file%s.", count_text(samples, a, sizeof a),
+             samples == 1 ? " is" : "s are", count_text(shards, b, sizeof b),
              shards == 1 ? "" : "s");
     stk_pg_begin(&page->w, "pack", in->name, title);
     stk_jw_put_str(&page->w, "verdict",
@@ -132,22 +140,25 @@ static int add_inspect(struct stk_page *page, const struct stk_pg_input *in, str
     const struct stk_jval *r = in->result;
     const char *advice = stk_pg_text(r, "advice", NULL);
     double samples = stk_pg_get(r, "samples"), files = stk_pg_get(r, "files");
-    char title[320], verdict[400];
+    char title[320], verdict[400], a[32], b[32];
     if (!isfinite(samples))
         return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
                            "the result of `stoker inspect` describes no dataset");
     snprintf(title, sizeof title, "The dataset %.280s", stk_pg_argument(in, 0, ""));
-    snprintf(verdict, sizeof verdict, "%.0f samples of %.60s in %.0f file%s%s.", samples,
-             stk_pg_text(r, "format", "an unknown format"), files, files == 1 ? "" : "s",
+    snprintf(verdict, sizeof verdict, "%s sample%s of format %.60s in %s file%s%s.",
+             count_text(samples, a, sizeof a), samples == 1 ? "" : "s",
+             stk_pg_text(r, "format", "unknown"), count_text(files, b, sizeof b),
+             files == 1 ? "" : "s",
              advice ? "; most are small files of their own, which shards would replace" : "");
     stk_pg_begin(w, "inspect", in->name, title);
     stk_jw_put_str(w, "verdict", verdict);
     stk_pg_number(w, samples, "count", "samples");
     put_dataset(w, r);
-    stk_jw_key(w, "notes");
-    stk_jw_open(w, '[');
-    if (advice)
-        stk_jw_str(w, advice);
+    stk_pg_findings(w, "What to change");
+    if (advice) {
+        stk_pg_finding(w, "note", "pack the small files into a few large ones", NULL, advice);
+        stk_jw_close(w, '}');
+    }
     stk_jw_close(w, ']');
     stk_pg_end(w);
     return 0;

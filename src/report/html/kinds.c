@@ -15,11 +15,11 @@
 #define RESULTS    1 /* STK_RESULT_SCHEMA of cmd/cmd.h */
 
 extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_load, stk_pg_job, stk_pg_pack,
-    stk_pg_verify, stk_pg_bench, stk_pg_stage, stk_pg_doctor, stk_pg_inspect;
+    stk_pg_verify, stk_pg_bench, stk_pg_stage, stk_pg_tune, stk_pg_doctor, stk_pg_inspect;
 /* The last kind takes what no other does, and says what is wrong with it. */
 const struct stk_pg_kind *const stk_pg_kinds[] = {
-    &stk_pg_study, &stk_pg_bench,  &stk_pg_stage,   &stk_pg_load,   &stk_pg_job,     &stk_pg_pack,
-    &stk_pg_verify, &stk_pg_inspect, &stk_pg_doctor, &stk_pg_profile, NULL};
+    &stk_pg_study, &stk_pg_tune,   &stk_pg_bench,   &stk_pg_stage,  &stk_pg_load,    &stk_pg_job,
+    &stk_pg_pack,  &stk_pg_verify, &stk_pg_inspect, &stk_pg_doctor, &stk_pg_profile, NULL};
 
 /* ---- one input ----------------------------------------------------------------------------- */
 

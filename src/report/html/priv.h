@@ -54,8 +54,9 @@ void stk_pg_benches_free(struct stk_pg_benches *b);
 void stk_pg_short(struct stk_jw *w, const char *text);
 
 /*
- * A unit is "s", "B", "B/s", "count", "share" (0..1), "x" (a factor), "per s", "text", or the name
- * of something that is counted in plain numbers ("cores"). NaN is unknown.
+ * A unit is "s", "B", "B/s", "count", "share" (0..1), "x" (a factor), "per s", "text" (shown
+ * as it is), "prose" (sentences), or the name of something that is counted in plain numbers
+ * ("cores"). NaN is unknown.
  */
 
 void stk_pg_begin(struct stk_jw *w, const char *kind, const char *name, const char *title);
@@ -65,6 +66,13 @@ void stk_pg_number(struct stk_jw *w, double value, const char *unit, const char 
 void stk_pg_facts(struct stk_jw *w); /* opens the list */
 void stk_pg_fact(struct stk_jw *w, const char *name, double value, const char *unit);
 void stk_pg_fact_text(struct stk_jw *w, const char *name, const char *text);
+
+/* What to do: opens the list; close with ']'. title: NULL: "Findings". */
+void stk_pg_findings(struct stk_jw *w, const char *title);
+/* Opens one of them; close with '}'. severity is written before the title. what_to_do and lines may
+ * be NULL. */
+void stk_pg_finding(struct stk_jw *w, const char *severity, const char *title,
+                    const char *what_to_do, const char *lines);
 
 void stk_pg_blocks(struct stk_jw *w); /* opens the list */
 
@@ -77,8 +85,14 @@ struct stk_pg_axis {
     double min, max;                 /* NaN: by the data */
 };
 void stk_pg_x(struct stk_jw *w, const struct stk_pg_axis *axis); /* opens the axis: add "v" */
+/* Lines across the x axis with their names: opens the list; close with ']'. */
+void stk_pg_marks(struct stk_jw *w);
+#define STK_PG_NO_COLOR SIZE_MAX
+/* color: of the series that it belongs to. */
+void stk_pg_mark(struct stk_jw *w, double at, const char *name, size_t color);
 void stk_pg_panels(struct stk_jw *w);                            /* opens the list */
 void stk_pg_panel(struct stk_jw *w, const char *name, const char *unit); /* opens a panel, series */
+void stk_pg_log_panel(struct stk_jw *w, const char *name, const char *unit, unsigned base);
 void stk_pg_panel_end(struct stk_jw *w);
 void stk_pg_plot_end(struct stk_jw *w); /* the list of panels and the plot */
 /* as: "line", "area", "step", "bar", "points", "both" (points on a line). */
@@ -98,7 +112,7 @@ void stk_pg_table_end(struct stk_jw *w);
 
 /* ---- from a --json result ------------------------------------------------------------------- */
 
-/* A member, or one of a member: "io.latency.p99_s". */
+/* A member, or one of a member: "io.latency.p99_s", "times_ci.0". */
 const struct stk_jval *stk_pg_at(const struct stk_jval *obj, const char *name);
 double stk_pg_get(const struct stk_jval *obj, const char *name); /* NaN: not a number */
 bool stk_pg_true(const struct stk_jval *obj, const char *name);

@@ -244,10 +244,19 @@ static void put_facts(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_close(w, ']');
 }
 
+/* The command without the folder of its program. */
+static const char *title_of(const char *command)
+{
+    size_t n = strcspn(command, " ");
+    while (n && command[n - 1] != '/')
+        n--;
+    return command + n;
+}
+
 static void put_profile(struct stk_jw *w, const struct stk_report *r, const char *name)
 {
     const struct stk_profile *p = r->a->p;
-    stk_pg_begin(w, "profile", name, p->command && *p->command ? p->command : name);
+    stk_pg_begin(w, "profile", name, p->command && *p->command ? title_of(p->command) : name);
     stk_report_findings_json(r, w);
     put_number(w, r->a);
     put_facts(w, r->a);

@@ -5,6 +5,7 @@
 #include "report/html/serve.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,7 +20,10 @@
 #define REQUEST_MAX 8192
 #define CLIENT_S    5 /* to send its request, and per part of the answer */
 #define TICK_MS     250
-#define AGAIN_S     5 /* until the browser asks again for a page that changes */
+/* Until the browser asks again for a page that changes: soon, but a large page takes no more than a
+ * tenth of a core. */
+#define AGAIN_S      2
+#define AGAIN_FACTOR 10
 
 struct server {
     const struct stk_serve *how;
@@ -58,10 +62,15 @@ static int open_socket(struct server *s, uint16_t *port, struct stk_err *err)
     return 0;
 }
 
+static double now(const struct server *s)
+{
+    return s->how->now ? s->how->now(s->how->user) : stk_now();
+}
+
 /* Waits until fd is ready, the deadline has passed (false), or the server is to stop (false). */
 static bool wait_for(const struct server *s, int fd, short events, double deadline_s)
 {
-    while (stk_now() < deadline_s && !s->how->stop(s->how->user)) {
+    while (now(s) < deadline_s && !s->how->stop(s->how->user)) {
         struct pollfd p = {.fd = fd, .events = events};
         if (poll(&p, 1, TICK_MS) > 0)
             return true;
@@ -74,7 +83,7 @@ static bool wait_for(const struct server *s, int fd, short events, double deadli
 /* Reads up to the empty line after the header. */
 static bool read_request(const struct server *s, int fd, char *text, size_t size)
 {
-    double deadline = stk_now() + CLIENT_S;
+    double deadline = now(s) + CLIENT_S;
     size_t n = 0;
     while (n + 1 < size && wait_for(s, fd, POLLIN, deadline)) {
         ssize_t got = recv(fd, text + n, size - 1 - n, 0);
@@ -93,7 +102,7 @@ static bool read_request(const struct server *s, int fd, char *text, size_t size
 static void send_all(const struct server *s, int fd, const void *data, size_t n)
 {
     const char *at = data;
-    while (n > 0 && wait_for(s, fd, POLLOUT, stk_now() + CLIENT_S)) {
+    while (n > 0 && wait_for(s, fd, POLLOUT, now(s) + CLIENT_S)) {
         ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
         if (sent <= 0)
             return;
@@ -164,11 +173,13 @@ static void send_page(const struct server *s, int fd, bool head)
     struct stk_err err = {0};
     char again[40] = "", text[2200];
     bool live = false;
+    double began = stk_now();
     if (s->how->make(s->how->user, &page, &live, &err) != 0) {
         refuse(s, fd, "500 Internal Server Error", stk_err_text(&err, text, sizeof text));
     } else {
         if (live)
-            snprintf(again, sizeof again, "Refresh: %d\r\n", AGAIN_S);
+            snprintf(again, sizeof again, "Refresh: %.0f\r\n",
+                     fmax(AGAIN_S, ceil(AGAIN_FACTOR * (stk_now() - began))));
         answer(s, fd, "200 OK", "text/html", again, &page, head);
     }
     stk_buf_release(&page);
@@ -192,13 +203,13 @@ static bool serve_one(const struct server *s, int fd)
 
 static void serve_all(const struct server *s)
 {
-    double last = stk_now();
+    double last = now(s);
     while (wait_for(s, s->fd, POLLIN, last + s->how->idle_s)) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             continue;
         if (serve_one(s, fd))
-            last = stk_now();
+            last = now(s);
         close(fd);
     }
 }

@@ -17,7 +17,8 @@ struct stk_serve {
     int (*make)(void *user, struct stk_buf *page, bool *live, struct stk_err *err);
     /* Called once, when requests are accepted. */
     void (*ready)(void *user, const char *url, uint16_t port);
-    bool (*stop)(void *user); /* asked several times per second */
+    bool (*stop)(void *user);  /* asked several times per second */
+    double (*now)(void *user); /* the clock of idle_s, in seconds; NULL: stk_now() */
     void *user;
 };
 

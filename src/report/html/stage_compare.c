@@ -17,8 +17,6 @@ static const struct stk_pg_column forms[] = {
     {"pays_after", "Pays after stagings", ""},
     {"bend.flat_to", "Flat up to jobs", "count"},
     {"bend.rises_at", "Rises at jobs", "count"},
-    {"bend.law", "Law", "text"},
-    {"bend.at", "Bends at jobs", ""},
     {"not_measured", "Not measured", "text"},
 };
 
@@ -74,18 +72,6 @@ static void put_forms(struct stk_jw *w, const struct stk_jval *all)
 
 /* ---- jobs at once -------------------------------------------------------------------------- */
 
-static void put_ends(struct stk_jw *w, const char *key, const struct stk_jval *points, size_t end)
-{
-    stk_jw_key(w, key);
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < points->len; i++) {
-        const struct stk_jval *ci = stk_json_get(&points->item[i], "last_ci");
-        bool known = ci && ci->type == STK_JARR && ci->len == 2;
-        stk_pg_value(w, known && ci->item[end].type != STK_JSTR ? ci->item[end].f : NAN);
-    }
-    stk_jw_close(w, ']');
-}
-
 static void put_measured(struct stk_jw *w, const struct stk_jval *form, size_t color)
 {
     const struct stk_jval *points = points_of(form);
@@ -93,8 +79,8 @@ static void put_measured(struct stk_jw *w, const struct stk_jval *form, size_t c
     stk_jw_put_u64(w, "color", color);
     stk_pg_values_of(w, "x", points, "jobs");
     stk_pg_values_of(w, "v", points, "last_s");
-    put_ends(w, "lo", points, 0);
-    put_ends(w, "hi", points, 1);
+    stk_pg_values_of(w, "lo", points, "last_ci.0");
+    stk_pg_values_of(w, "hi", points, "last_ci.1");
     stk_jw_close(w, '}');
 }
 
@@ -134,8 +120,7 @@ static void put_law(struct stk_jw *w, const struct stk_jval *form, size_t color)
 
 static void put_bends(struct stk_jw *w, const struct stk_jval *all)
 {
-    stk_jw_key(w, "marks");
-    stk_jw_open(w, '[');
+    stk_pg_marks(w);
     for (size_t i = 0; i < all->len; i++) {
         const struct stk_jval *bend = stk_json_get(&all->item[i], "bend");
         double at = stk_pg_get(bend, "at");
@@ -143,10 +128,7 @@ static void put_bends(struct stk_jw *w, const struct stk_jval *all)
         if (!(at > 0) || stk_pg_true(bend, "poor"))
             continue;
         snprintf(name, sizeof name, "%.80s bends", stk_pg_text(&all->item[i], "form", "?"));
-        stk_jw_open(w, '{');
-        stk_jw_put_f64(w, "at", at);
-        stk_jw_put_str(w, "name", name);
-        stk_jw_close(w, '}');
+        stk_pg_mark(w, at, name, i);
     }
     stk_jw_close(w, ']');
 }
@@ -171,13 +153,7 @@ static void put_jobs(struct stk_jw *w, const struct stk_jval *all)
     stk_jw_close(w, '}');
     put_bends(w, all);
     stk_pg_panels(w);
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "name", "last sample");
-    stk_jw_put_str(w, "unit", "s");
-    stk_jw_put_str(w, "scale", "log");
-    stk_jw_put_u64(w, "base", 2);
-    stk_jw_key(w, "series");
-    stk_jw_open(w, '[');
+    stk_pg_log_panel(w, "last sample", "s", 2);
     for (size_t i = 0; i < all->len; i++)
         if (points_of(&all->item[i])) {
             put_measured(w, &all->item[i], i);

@@ -1,6 +1,6 @@
 /*
- * study.c - scaling studies on a page: speedup with the ideal and the fitted law, time, efficiency
- * and cost over N, and the N to request. Studies that compare the same thing share their plots.
+ * study.c - scaling studies on a page: the N to request, its reasons, and every N as a table.
+ * Studies that compare the same thing share their plots (study_plots.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,8 @@
 
 #include "base/file.h"
 #include "record/folder.h"
-#include "report/html/priv.h"
-#include "scaling/scaling.h"
+#include "report/html/study.h"
 
-#define CURVE       48 /* points of a law */
 #define STUDIES_MAX 32
 #define GROWING_S   120 /* after a change, a study counts as running */
 
@@ -36,303 +34,6 @@ void stk_pg_studies_free(struct stk_pg_studies *s)
     free(s);
 }
 
-/* ---- the x axis: N ------------------------------------------------------------------------- */
-
-static const char *unit_of(const struct stk_scaling *all)
-{
-    return all->study->unit ? all->study->unit : "N";
-}
-
-static const char *series_name(const struct stk_scaling_series *s)
-{
-    return s->from->name && *s->from->name ? s->from->name : "measured";
-}
-
-static bool good(const struct stk_scaling_row *r)
-{
-    return r->runs > 0;
-}
-
-static void put_n_axis(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct stk_pg_axis axis = {unit_of(all), "", "log", NAN, NAN};
-    stk_pg_x(w, &axis);
-    stk_jw_close(w, '}');
-}
-
-static void put_mark(struct stk_jw *w, double at, const char *name)
-{
-    stk_jw_open(w, '{');
-    stk_jw_put_f64(w, "at", at);
-    stk_jw_put_str(w, "name", name);
-    stk_jw_close(w, '}');
-}
-
-/* The wishes that one N fulfils, and the plateau, in one mark. */
-static void mark_text(const struct stk_scaling_series *s, uint64_t n, struct stk_buf *b)
-{
-    for (int k = 0; k < STK_WISHES; k++)
-        if (s->choice[k].asked && s->choice[k].found && s->row[s->choice[k].row].n == n)
-            stk_buf_printf(b, "%s%s", b->len ? ", " : "", stk_wish_id((enum stk_wish)k));
-    if (s->plateau.found && s->plateau.n == n)
-        stk_buf_printf(b, "%splateau", b->len ? ", " : "");
-}
-
-/* Of the first series: marks of several would hide each other. */
-static void put_marks(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct stk_scaling_series *s = &all->series[0];
-    stk_jw_key(w, "marks");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; all->nseries == 1 && i < s->nrows; i++) {
-        struct stk_buf b = STK_BUF_INIT;
-        mark_text(s, s->row[i].n, &b);
-        if (b.len)
-            put_mark(w, (double)s->row[i].n, stk_buf_cstr(&b));
-        stk_buf_release(&b);
-    }
-    stk_jw_close(w, ']');
-}
-
-/* ---- a number over N ----------------------------------------------------------------------- */
-
-struct measure {
-    size_t value;   /* offset of a double in stk_scaling_row */
-    size_t range;   /* of a struct stk_interval; 0: none */
-    const char *as; /* how the points are drawn */
-};
-
-static double at(const struct stk_scaling_row *r, size_t offset)
-{
-    double v;
-    memcpy(&v, (const char *)r + offset, sizeof v);
-    return v;
-}
-
-static void put_column(struct stk_jw *w, const char *key, const struct stk_scaling_series *s,
-                       size_t offset)
-{
-    stk_jw_key(w, key);
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->nrows; i++)
-        if (good(&s->row[i]))
-            stk_pg_value(w, at(&s->row[i], offset));
-    stk_jw_close(w, ']');
-}
-
-static void put_ns(struct stk_jw *w, const struct stk_scaling_series *s)
-{
-    stk_jw_key(w, "x");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->nrows; i++)
-        if (good(&s->row[i]))
-            stk_jw_u64(w, s->row[i].n);
-    stk_jw_close(w, ']');
-}
-
-static void put_measured(struct stk_jw *w, const struct stk_scaling *all, const struct measure *m)
-{
-    for (size_t k = 0; k < all->nseries; k++) {
-        const struct stk_scaling_series *s = &all->series[k];
-        stk_pg_series(w, series_name(s), m->as);
-        stk_jw_put_u64(w, "color", k);
-        put_ns(w, s);
-        put_column(w, "v", s, m->value);
-        if (m->range) {
-            put_column(w, "lo", s, m->range + offsetof(struct stk_interval, lo));
-            put_column(w, "hi", s, m->range + offsetof(struct stk_interval, hi));
-        }
-        stk_jw_close(w, '}');
-    }
-}
-
-/* ---- the law ------------------------------------------------------------------------------- */
-
-struct curve {
-    double n[CURVE], v[CURVE], lo[CURVE], hi[CURVE];
-};
-
-/* The speedup for a cost at n, against the base of the series. */
-static double speedup_of(const struct stk_scaling *all, const struct stk_scaling_series *s,
-                         double n, double cost)
-{
-    const struct stk_scaling_row *base = &s->row[s->base];
-    return (double)base->n * base->work_cost / (all->study->weak ? cost / n : cost);
-}
-
-static bool law_curve(const struct stk_scaling *all, const struct stk_scaling_series *s,
-                      bool speedup, struct curve *c)
-{
-    if (!s->laws || s->laws->chosen < 0 || s->base >= s->nrows || s->last >= s->nrows)
-        return false;
-    double from = (double)s->row[s->base].n, to = (double)s->row[s->last].n;
-    for (size_t i = 0; i < CURVE; i++) {
-        struct stk_prediction p;
-        c->n[i] = from * pow(to / from, (double)i / (CURVE - 1));
-        stk_laws_predict(s->laws, c->n[i], &p);
-        double v = stk_law_time(&s->laws->fit[s->laws->chosen], c->n[i]);
-        bool band = !p.refused && stk_interval_known(p.time_ci);
-        c->v[i] = speedup ? speedup_of(all, s, c->n[i], v) : v;
-        c->lo[i] = !band ? NAN : speedup ? speedup_of(all, s, c->n[i], p.time_ci.hi) : p.time_ci.lo;
-        c->hi[i] = !band ? NAN : speedup ? speedup_of(all, s, c->n[i], p.time_ci.lo) : p.time_ci.hi;
-    }
-    return from < to;
-}
-
-static void put_law(struct stk_jw *w, const struct stk_scaling *all, size_t k, bool speedup)
-{
-    const struct stk_scaling_series *s = &all->series[k];
-    struct curve c;
-    char name[160];
-    if (!law_curve(all, s, speedup, &c))
-        return;
-    if (all->nseries > 1)
-        snprintf(name, sizeof name, "law of %.100s", series_name(s));
-    else
-        snprintf(name, sizeof name, "%s", stk_law_name((enum stk_law_kind)s->laws->chosen));
-    stk_pg_series(w, name, "line");
-    stk_jw_put_u64(w, "color", all->nseries > 1 ? k : 2);
-    stk_pg_values(w, "x", c.n, CURVE);
-    stk_pg_values(w, "v", c.v, CURVE);
-    stk_pg_values(w, "lo", c.lo, CURVE);
-    stk_pg_values(w, "hi", c.hi, CURVE);
-    stk_jw_close(w, '}');
-}
-
-/* ---- plots --------------------------------------------------------------------------------- */
-
-static void n_range(const struct stk_scaling *all, double *from, double *to)
-{
-    *from = INFINITY;
-    *to = 0;
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++) {
-            double n = (double)all->series[k].row[i].n;
-            if (!good(&all->series[k].row[i]))
-                continue;
-            *from = fmin(*from, n);
-            *to = fmax(*to, n);
-        }
-}
-
-static void put_ideal(struct stk_jw *w, const struct stk_scaling *all, double (*ideal)(double n))
-{
-    double n[2];
-    n_range(all, &n[0], &n[1]);
-    double v[] = {ideal(n[0]), ideal(n[1])};
-    stk_pg_series(w, "ideal", "line");
-    stk_jw_put_bool(w, "dash", true);
-    stk_jw_put_u64(w, "color", 6);
-    stk_pg_values(w, "x", n, 2);
-    stk_pg_values(w, "v", v, 2);
-    stk_jw_close(w, '}');
-}
-
-static double ideal_speedup(double n)
-{
-    return n;
-}
-
-static double ideal_share(double n)
-{
-    (void)n;
-    return 1;
-}
-
-static void begin_plot(struct stk_jw *w, const struct stk_scaling *all, const char *id,
-                       const char *title, const char *text)
-{
-    stk_pg_plot(w, id, title, text);
-    put_n_axis(w, all);
-    put_marks(w, all);
-    stk_pg_panels(w);
-}
-
-static void log_panel(struct stk_jw *w, const char *name, const char *unit, unsigned base)
-{
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "name", name);
-    stk_jw_put_str(w, "unit", unit);
-    stk_jw_put_str(w, "scale", "log");
-    stk_jw_put_u64(w, "base", base);
-    stk_jw_key(w, "series");
-    stk_jw_open(w, '[');
-}
-
-static void end_plot(struct stk_jw *w)
-{
-    stk_pg_panel_end(w);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-}
-
-#define AT(member) offsetof(struct stk_scaling_row, member)
-
-static void put_speedup(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct measure m = {AT(speedup), AT(speedup_ci), "both"};
-    begin_plot(w, all, "speedup", "Speedup",
-               "Points are medians of the runs, with 95 % intervals, or ranges of fewer than six "
-               "runs; the shade is the band of the fitted law. Both axes are logarithmic.");
-    log_panel(w, "speedup", "x", 2);
-    put_measured(w, all, &m);
-    put_ideal(w, all, ideal_speedup);
-    for (size_t k = 0; k < all->nseries; k++)
-        put_law(w, all, k, true);
-    end_plot(w);
-}
-
-static void put_value(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct measure m = {AT(value), AT(value_ci), "both"};
-    const char *metric = all->study->metric;
-    begin_plot(w, all, "value", metric ? metric : "Time",
-               metric ? "The metric as measured." : "How long a run took.");
-    log_panel(w, metric ? metric : "time", metric ? "" : "s", 2);
-    put_measured(w, all, &m);
-    /* The law is one of costs: those of a rate are its inverse. */
-    for (size_t k = 0; k < all->nseries && !all->study->higher_better; k++)
-        put_law(w, all, k, false);
-    end_plot(w);
-}
-
-static void put_efficiency(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct measure m = {AT(efficiency), 0, "both"};
-    begin_plot(w, all, "efficiency", "Efficiency",
-               "Speedup per N: the share of the resources that is used well.");
-    stk_pg_panel(w, "efficiency", "share");
-    put_measured(w, all, &m);
-    put_ideal(w, all, ideal_share);
-    end_plot(w);
-}
-
-static bool any_known(const struct stk_scaling *all, size_t offset)
-{
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++)
-            if (isfinite(at(&all->series[k].row[i], offset)))
-                return true;
-    return false;
-}
-
-static void put_cost(struct stk_jw *w, const struct stk_scaling *all)
-{
-    const struct measure su = {AT(su), 0, "both"}, relative = {AT(relative_su), 0, "both"};
-    bool known = any_known(all, su.value);
-    begin_plot(w, all, "cost", "Cost",
-               known ? "Service units per run, and as a multiple of those of the smallest N."
-                     : "Service units as a multiple of those of the smallest N.");
-    if (known) {
-        stk_pg_panel(w, "cost", "SU");
-        put_measured(w, all, &su);
-        stk_pg_panel_end(w);
-    }
-    stk_pg_panel(w, "relative cost", "x");
-    put_measured(w, all, &relative);
-    end_plot(w);
-}
-
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static void put_row(struct stk_jw *w, const struct stk_scaling_series *s,
@@ -341,7 +42,7 @@ static void put_row(struct stk_jw *w, const struct stk_scaling_series *s,
     const double v[] = {r->value,      r->value_ci.lo, r->value_ci.hi, r->speedup,
                         r->efficiency, r->su,          r->relative_su, r->karp_flatt};
     stk_jw_open(w, '[');
-    stk_jw_str(w, series_name(s));
+    stk_jw_str(w, stk_pg_series_name(s));
     stk_jw_u64(w, r->n);
     stk_jw_u64(w, r->runs);
     stk_jw_u64(w, r->bad + r->lost);
@@ -355,7 +56,7 @@ static void put_points(struct stk_jw *w, const struct stk_scaling *all)
     const char *unit = all->study->metric ? "" : "s";
     const struct stk_pg_column columns[] = {
         {"series", "Series", "text"},
-        {"n", unit_of(all), "count"},
+        {"n", stk_pg_study_unit(all), "count"},
         {"runs", "Runs", "count"},
         {"failed", "Failed", "count"},
         {"value", all->study->metric ? all->study->metric : "Time", unit},
@@ -378,9 +79,9 @@ static void put_choices(struct stk_jw *w, const struct stk_scaling *all)
 {
     const struct stk_pg_column columns[] = {{"series", "Series", "text"},
                                             {"wish", "Wish", "text"},
-                                            {"n", unit_of(all), "count"},
-                                            {"sentence", "What it gives", "text"},
-                                            {"reason", "Why", "text"}};
+                                            {"n", stk_pg_study_unit(all), "count"},
+                                            {"sentence", "What it gives", "prose"},
+                                            {"reason", "Why", "prose"}};
     stk_pg_table(w, "recommended", "Recommended", NULL, columns, STK_PG_COUNT(columns));
     for (size_t k = 0; k < all->nseries; k++)
         for (int i = 0; i < STK_WISHES; i++) {
@@ -388,7 +89,7 @@ static void put_choices(struct stk_jw *w, const struct stk_scaling *all)
             if (!c->asked)
                 continue;
             stk_jw_open(w, '[');
-            stk_jw_str(w, series_name(&all->series[k]));
+            stk_jw_str(w, stk_pg_series_name(&all->series[k]));
             stk_jw_str(w, stk_wish_id((enum stk_wish)i));
             stk_pg_value(w, c->found ? (double)all->series[k].row[c->row].n : NAN);
             stk_jw_str(w, c->sentence);
@@ -413,7 +114,7 @@ static const struct stk_choice *best_choice(const struct stk_scaling_series *s)
 static void put_best_n(struct stk_jw *w, const struct stk_scaling *all, const struct stk_choice *c)
 {
     char what[120];
-    snprintf(what, sizeof what, "%.60s to request: %s", unit_of(all),
+    snprintf(what, sizeof what, "%.60s to request: %s", stk_pg_study_unit(all),
              stk_wish_id((enum stk_wish)(c - all->series[0].choice)));
     stk_pg_number(w, (double)all->series[0].row[c->row].n, "count", what);
 }
@@ -423,7 +124,7 @@ static void put_ratio(struct stk_jw *w, const struct stk_scaling *all,
 {
     char what[240];
     snprintf(what, sizeof what, "as fast: %.80s against %.80s, each at its best N",
-             series_name(&all->series[c->b]), series_name(&all->series[c->a]));
+             stk_pg_series_name(&all->series[c->b]), stk_pg_series_name(&all->series[c->a]));
     stk_pg_number(w, c->speed, "x", what);
 }
 
@@ -442,7 +143,7 @@ static void put_verdict(struct stk_jw *w, const struct stk_scaling *all)
 
 static void put_facts(struct stk_jw *w, const struct stk_scaling *all)
 {
-    const struct stk_scaling_series *s = all->nseries ? &all->series[0] : NULL;
+    const struct stk_scaling_series *s = all->nseries == 1 ? &all->series[0] : NULL;
     stk_pg_facts(w);
     stk_pg_fact_text(w, "Scaling", all->study->weak ? "weak: the problem grows with N" : "strong");
     stk_pg_fact_text(w, "N counts", all->study->unit);
@@ -456,17 +157,32 @@ static void put_facts(struct stk_jw *w, const struct stk_scaling *all)
     stk_jw_close(w, ']');
 }
 
+/* Which law describes a series, and why that one. */
+static void put_law_note(struct stk_jw *w, const struct stk_scaling *all,
+                         const struct stk_scaling_series *s)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    if (!s->laws || s->laws->chosen < 0)
+        return;
+    if (all->nseries > 1)
+        stk_buf_printf(&b, "%.100s: ", stk_pg_series_name(s));
+    stk_buf_printf(&b, "the law is %s; %s", stk_law_name((enum stk_law_kind)s->laws->chosen),
+                   s->laws->reason);
+    stk_jw_str(w, stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
+/* The first comparison is the verdict. */
 static void put_notes(struct stk_jw *w, const struct stk_scaling *all)
 {
     stk_jw_key(w, "notes");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < all->ncomparisons; i++)
+    for (size_t i = 1; i < all->ncomparisons; i++)
         stk_jw_str(w, all->comparison[i].text);
     for (size_t i = 0; i < all->ncautions; i++)
         stk_jw_str(w, all->caution[i].text);
     for (size_t k = 0; k < all->nseries; k++)
-        if (all->series[k].laws && all->series[k].laws->chosen >= 0)
-            stk_jw_str(w, all->series[k].laws->reason);
+        put_law_note(w, all, &all->series[k]);
     stk_jw_close(w, ']');
 }
 
@@ -478,10 +194,7 @@ static void put_study(struct stk_jw *w, const struct stk_scaling *all, const cha
     put_verdict(w, all);
     put_facts(w, all);
     stk_pg_blocks(w);
-    put_speedup(w, all);
-    put_value(w, all);
-    put_efficiency(w, all);
-    put_cost(w, all);
+    stk_pg_study_plots(w, all);
     put_choices(w, all);
     put_points(w, all);
     stk_jw_close(w, ']');

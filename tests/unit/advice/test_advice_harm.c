@@ -199,6 +199,16 @@ static void validation_workers(void)
     }
 }
 
+static void add_epochs(uint32_t count, uint32_t length_s)
+{
+    for (uint32_t e = 0; e < count; e++)
+        s.mark[s.p.nmarks++] = (struct stk_prof_mark){.kind = STK_MARK_EPOCH,
+                                                      .number = e,
+                                                      .at_s = length_s * e,
+                                                      .length_s = length_s,
+                                                      .name = ""};
+}
+
 /* Ranks that change parts from epoch to epoch have all read everything in the end. */
 static void two_epochs(void)
 {
@@ -208,9 +218,7 @@ static void two_epochs(void)
         for (uint32_t r = 0; r < 2; r++)
             set_use(&s, r, f,
                     (struct use){.reads = 4000, .bytes = 100 * KIB, .read_s = 0.005, .seq = 0.5});
-        for (uint32_t e = 0; e < epochs; e++)
-            s.mark[s.p.nmarks++] = (struct stk_prof_mark){
-                .kind = STK_MARK_EPOCH, .number = e, .at_s = 50 * e, .length_s = 50, .name = ""};
+        add_epochs(epochs, 50);
         CHECK_INT(advise("same-data-every-rank") != NULL, epochs == 0);
         done();
     }
@@ -237,6 +245,19 @@ static void chunks_of_many_samples(void)
                          says(found, "stoker pack /lus/gz.h5 ") && says(found, "read 13.3 times")));
         done();
     }
+}
+
+/* A program without a framework that reads its data epoch after epoch trains: its data is mixed. */
+static void epochs_without_a_framework(void)
+{
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN;
+    add_files("/lus/train/c%d/%d.jpg", 900, 100e3);
+    add_epochs(2, 10);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(says(f, "--shuffle 1") && says(f, "crop=random") && says(f, "import stoker"));
+    CHECK(!says(f, "torch") && !says(f, "MapDataset"));
+    done();
 }
 
 /* The lines are for this program: its framework, its packages, the numbers of its command. */
@@ -286,6 +307,7 @@ int main(int argc, char **argv)
     CHECK_RUN(validation_workers);
     CHECK_RUN(two_epochs);
     CHECK_RUN(chunks_of_many_samples);
+    CHECK_RUN(epochs_without_a_framework);
     CHECK_RUN(the_program_at_hand);
     return CHECK_DONE();
 }

@@ -85,6 +85,11 @@ static void test_rendering(void)
     CHECK_STR(stk_format_size(3ull << 29, b, sizeof b), "1.50 GiB");
     CHECK_STR(stk_format_size((1ull << 30) - 1, b, sizeof b), "1.00 GiB");
     CHECK_STR(stk_format_size(UINT64_MAX, b, sizeof b), "16.0 EiB");
+    CHECK_STR(stk_format_number(0.012345, b, sizeof b), "0.01235");
+    CHECK_STR(stk_format_number(9999.4, b, sizeof b), "9999");
+    CHECK_STR(stk_format_number(12708.6, b, sizeof b), "12,709");
+    CHECK_STR(stk_format_number(-5, b, sizeof b), "-5");
+    CHECK_STR(stk_format_number(1e300, b, sizeof b), "1e+300");
     CHECK_STR(stk_format_count(0, b, sizeof b), "0");
     CHECK_STR(stk_format_count(999, b, sizeof b), "999");
     CHECK_STR(stk_format_count(1234567, b, sizeof b), "1,234,567");

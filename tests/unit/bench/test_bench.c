@@ -107,6 +107,35 @@ static void threads_share_the_work(void)
     stk_bench_release(&r);
 }
 
+/* Without computing, lanes run on by themselves; with a nanosecond they wait for the taker. Both
+ * give the same times. */
+static void steps_without_computing_are_exact(void)
+{
+    static const char *const readers[] = {
+        "reader.threads=0",
+        "reader.threads=1 reader.prefetch=1",
+        "reader.threads=1 reader.prefetch=5",
+        "reader.threads=3 reader.prefetch=2",
+        "reader.threads=3 reader.prefetch=7",
+    };
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        struct stk_bench_result none, some;
+        char text[200];
+        snprintf(text, sizeof text, "%s training.barrier=no training.epochs=12", readers[i]);
+        strcat(text, " training.compute=0");
+        run(text, 2, STEP_S, &none);
+        strcpy(strstr(text, "compute=") + 8, "1ns");
+        run(text, 2, STEP_S, &some);
+        CHECK_INT(none.rank[1].steps, 240);
+        CHECK_INT(none.io.samples, some.io.samples);
+        CHECK_INT(none.io.requests, some.io.requests);
+        CHECK(fabs(none.rank[1].wall_s - some.rank[1].wall_s) < 1e-6);
+        CHECK(fabs(none.rank[1].wait_s - some.rank[1].wait_s) < 1e-6);
+        stk_bench_release(&none);
+        stk_bench_release(&some);
+    }
+}
+
 /* A barrier makes every step as long as that of the slowest rank. */
 static void ranks_wait_for_the_slowest(void)
 {
@@ -441,6 +470,7 @@ int main(int argc, char **argv)
     CHECK_RUN(warmup_is_left_out);
     CHECK_RUN(a_loop_that_reads_adds_both_times);
     CHECK_RUN(threads_share_the_work);
+    CHECK_RUN(steps_without_computing_are_exact);
     CHECK_RUN(ranks_wait_for_the_slowest);
     CHECK_RUN(checkpoints_take_time);
     CHECK_RUN(requests_are_counted);

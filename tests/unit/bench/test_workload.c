@@ -98,6 +98,8 @@ static void contradictions_name_the_key(void)
     refused("name: x\ndataset: {format: csv, chunk: 4K}\n", "dataset.chunk: only HDF5");
     refused("name: x\ndataset:\n  format: hdf5\n  record: uniform(1, 9)\n",
             "line 4: dataset.record: ");
+    refused("name: x\ndataset: {samples_per_file: 1000000000000, record: 1G}\n",
+            "dataset.samples_per_file: a file has at most 4 EB");
     refused("name: x\ndataset: {format: files, samples_per_file: 2}\n",
             "dataset.samples_per_file: ");
     refused("name: x\ndataset: {format: npz, record: 4K, dims: [10, 10]}\n",

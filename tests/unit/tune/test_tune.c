@@ -97,6 +97,23 @@ static void least_effort_wins(void)
     free(t.candidate);
 }
 
+/* Fewer CPUs are measured with the best change, to be asked for; they are no change to make. */
+static void fewer_cpus(void)
+{
+    struct stk_tune t = {.candidate = calloc(STK_TUNE_MAX + 1, sizeof *t.candidate), .n = 1};
+    struct stk_tuner tuner = {.out = &t};
+    put(&t, "pack", STK_TUNE_GAIN, 4);
+    put(&t, "cpus", STK_TUNE_NOTHING, 1);
+    CHECK(stk_tune_combine(&tuner, NULL) == 0);
+    CHECK(t.n == 4);
+    CHECK_STR(t.candidate[3].id, "pack_cpus");
+    t.candidate[3].verdict = STK_TUNE_GAIN;
+    t.candidate[3].gain.times = 5;
+    stk_tune_rank(&t);
+    CHECK_STR(t.candidate[t.best].id, "pack");
+    free(t.candidate);
+}
+
 static void combinations(void)
 {
     struct stk_tune t = {.candidate = calloc(STK_TUNE_MAX + 1, sizeof *t.candidate), .n = 1};
@@ -120,6 +137,7 @@ int main(int argc, char **argv)
     CHECK_RUN(noise_is_no_gain);
     CHECK_RUN(a_clear_loss);
     CHECK_RUN(least_effort_wins);
+    CHECK_RUN(fewer_cpus);
     CHECK_RUN(combinations);
     return CHECK_DONE();
 }

@@ -1,23 +1,16 @@
 /*
- * tune_input.c - from what the user names to a workload: a workload is taken as it is, a dataset is
+ * input.c - from what the user names to a workload: a workload is taken as it is, a dataset is
  * read as programs usually do, a profile is replayed, and a command is profiled first.
  */
 #include "cmd/tune.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/spawn.h"
 #include "base/text.h"
-#include "record/launch.h"
 #include "replay/replay.h"
-
-#define GRACE_S 20
 
 /* ---- a profile ------------------------------------------------------------------------------ */
 
@@ -39,6 +32,25 @@ static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, s
     return 0;
 }
 
+static void take_job(const struct stk_judged *j, struct stk_tune_job *out)
+{
+    *out = (struct stk_tune_job){.known = true, .peak_bytes = j->analysis.peak_resident_bytes};
+    for (size_t i = 0; i < j->profile.nhosts; i++)
+        out->gpus += j->profile.host[i].gpus;
+}
+
+/* The command that was profiled, else one that it started: the first that is a script. */
+static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
+{
+    const struct stk_profile *p = &in->judged->profile;
+    char cwd[STK_SCRIPT_PATH];
+    bool found = in->command && getcwd(cwd, sizeof cwd) &&
+                 stk_script_find(in->command, cwd, &in->script);
+    for (size_t i = 0; i < p->nprocs && !found; i++)
+        found = stk_script_find_text(p->proc[i].command, p->proc[i].cwd, &in->script);
+    plan->script = found ? &in->script : NULL;
+}
+
 static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *path, const char *trust)
 {
@@ -50,9 +62,12 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
         return rc;
     }
     in->judged = j;
+    find_script(in, plan);
+    take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
     for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
-        stk_complain("assumed", said.line[i]);
+        if (!in->ended || strncmp(said.line[i], "the run failed", 14) != 0)
+            stk_complain("assumed", said.line[i]);
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
     return rc ? rc : take_actions(in, plan, &run->err);
@@ -60,58 +75,42 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
 
 /* ---- a command ------------------------------------------------------------------------------ */
 
-static int on_tick(void *user)
+/* The script rather than its interpreter. */
+static const char *name_of(const char *const *command)
 {
-    struct stk_run *run = user;
-    return stk_progress_say(&run->progress, "profiling the command");
+    for (size_t i = 0; command[i]; i++)
+        if (stk_name_has_suffix(command[i], strlen(command[i]), ".py"))
+            return stk_base_name(command[i]);
+    return stk_base_name(command[0]);
 }
 
-static int refuse(struct stk_run *run, const struct stk_child *c, double for_s)
+static int compare_with_first(struct stk_run *run, struct stk_tune_input *in, const char *trust)
 {
-    if (c->stopped)
-        return stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
-    if (c->timed_out && for_s > 0)
-        return 0;
-    if (c->ending.status == 0)
-        return 0;
-    stk_buf_puts(&run->hint,
-                 "it runs without a terminal and must end well. If it needs a terminal, or takes "
-                 "hours, profile it as you like (`stoker profile`) and tune the profile: `stoker "
-                 "tune PROFILE`; --for TIME ends it after a time");
-    return stk_err_set(&run->err, STK_E_SYS, NULL, -1, "the command ended with status %d",
-                       c->ending.status);
+    struct stk_judged *first = calloc(1, sizeof *first);
+    int rc = first ? stk_judge_profile(run, in->profile.path, trust, first)
+                   : stk_err_nomem(&run->err, sizeof *first);
+    if (!rc) {
+        stk_tune_note_difference(in, first);
+        stk_judged_release(first);
+    }
+    free(first);
+    return rc;
 }
 
-static int profile_command(struct stk_run *run, struct stk_tune_input *in, double for_s)
+static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
+                        const char *trust, const struct stk_tune_ends *ends)
 {
-    const char *argv[260], *head[] = {NULL, "profile", "--quiet", "-o", NULL, "--"};
-    char self[4096];
-    size_t n = sizeof head / sizeof *head;
-    int rc = stk_self_path(self, sizeof self, &run->err);
-    rc = rc ? rc : stk_folder_temp(&in->profile, ".", "stoker-tune-profile", &run->err);
-    if (rc)
-        return rc;
-    head[0] = self;
-    head[4] = in->profile.path;
-    memcpy(argv, head, sizeof head);
-    for (size_t i = 0; in->command[i] && n + 1 < sizeof argv / sizeof *argv; i++)
-        argv[n++] = in->command[i];
-    argv[n] = NULL;
-    /* Its output goes where our messages go: ours may be a result. */
-    struct stk_child c = {.argv = argv,
-                          .fd = {STK_FD_NULL, STDERR_FILENO, STK_FD_KEEP},
-                          .own_group = true,
-                          .death_signal = SIGTERM,
-                          .timeout_s = for_s,
-                          .grace_s = GRACE_S,
-                          .tick = on_tick,
-                          .user = run};
-    errno = stk_child_start(&c);
-    if (errno)
-        return stk_err_sys(&run->err, self, "start");
-    (void)stk_child_attend(&c);
-    stk_progress_clear(&run->progress);
-    return refuse(run, &c, for_s);
+    plan->name = name_of(in->command);
+    int rc = stk_tune_profile(run, in, ends);
+    bool twice = in->again.fd >= 0;
+    rc = rc ? rc : take_profile(run, in, plan, twice ? in->again.path : in->profile.path, trust);
+    rc = rc || !twice ? rc : compare_with_first(run, in, trust);
+    if (!rc)
+        stk_tune_note_changes(in);
+    plan->note = in->note[0];
+    plan->note_size = sizeof in->note[0];
+    plan->nnotes = in->nnotes;
+    return rc;
 }
 
 /* ---- which of them -------------------------------------------------------------------------- */
@@ -158,28 +157,21 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     return rc;
 }
 
-/* The script rather than its interpreter. */
-static const char *name_of(const char *const *command)
-{
-    for (size_t i = 0; command[i]; i++)
-        if (stk_name_has_suffix(command[i], strlen(command[i]), ".py"))
-            return stk_base_name(command[i]);
-    return stk_base_name(command[0]);
-}
-
 int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
-                   const char *trust, double for_s)
+                   const char *trust, const struct stk_tune_ends *ends)
 {
-    in->command = command_of(run);
-    size_t before = in->command ? (size_t)(in->command - run->opts.arg) : run->opts.nargs;
+    in->command = (const char *const *)command_of(run);
+    size_t before = run->opts.nargs;
+    if (in->command)
+        before = (size_t)(in->command - (const char *const *)run->opts.arg);
     if (in->command && (before || !in->command[0]))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "either a workload, dataset or profile, or a command after --");
-    if (in->command) {
-        plan->name = name_of(in->command);
-        int rc = profile_command(run, in, for_s);
-        return rc ? rc : take_profile(run, in, plan, in->profile.path, trust);
-    }
+    if (in->command)
+        return take_command(run, in, plan, trust, ends);
+    if (ends->for_s > 0 || ends->steps)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--for and --steps end a command, and there is none after --");
     if (before != 1)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "what is tuned is missing: a workload, a dataset, a profile, or -- and "
@@ -189,9 +181,12 @@ int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tu
 
 void stk_tune_input_release(struct stk_tune_input *in)
 {
-    if (in->profile.fd >= 0)
-        stk_folder_destroy(&in->profile);
-    stk_folder_release(&in->profile);
+    struct stk_folder *made[] = {&in->profile, &in->again};
+    for (size_t i = 0; i < 2; i++) {
+        if (made[i]->fd >= 0)
+            stk_folder_destroy(made[i]);
+        stk_folder_release(made[i]);
+    }
     if (in->judged)
         stk_judged_release(in->judged);
     free(in->judged);

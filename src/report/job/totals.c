@@ -1,4 +1,4 @@
-/* job_totals.c - what many jobs used, as text and JSON; and each job as a row of CSV. */
+/* totals.c - what many jobs used, as text and JSON; and each job as a row of CSV. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* job_json.c - Slurm jobs as JSON: all data, null for unknown values. */
+/* json.c - Slurm jobs as JSON: all data, null for unknown values. */
 #include "report/job.h"
 
 #include "report/json_priv.h"

@@ -1,0 +1,138 @@
+/* data_clean.c - `--clean`: removes what the note of a data folder says was generated there. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bench/data_priv.h"
+#include "bench/reader.h"
+
+/* Sets a key from the note. */
+static int take_key(const struct stk_jval *keys, const char *key, const char *dir, bool must,
+                    struct stk_workload *w, struct stk_err *err)
+{
+    char text[200];
+    const struct stk_jval *v = keys ? stk_json_get(keys, key) : NULL;
+    if (!v && !must)
+        return 0;
+    if (!v || (v->type != STK_JSTR && v->type != STK_JINT))
+        return stk_err_set(err, STK_E_CORRUPT, dir, -1, "the note %s lacks %s", STK_BENCH_NOTE,
+                           key);
+    snprintf(text, sizeof text, "%s=%.*s", key,
+             v->type == STK_JSTR ? (int)v->len : (int)v->raw_len,
+             v->type == STK_JSTR ? v->str : v->raw);
+    return stk_workload_set(w, text, err);
+}
+
+static int groups_of(const struct stk_jval *keys, const char *dir, struct stk_workload *w,
+                     struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t g = 0; g < STK_GROUPS && rc == 0; g++) {
+        char key[32];
+        snprintf(key, sizeof key, "files.%zu.count", g + 1);
+        rc = take_key(keys, key, dir, false, w, err);
+        if (stk_json_get(keys, key))
+            w->group[g].path = "";
+    }
+    return rc;
+}
+
+/* The workload in a note: what decides the names of the files. */
+static int workload_of(const struct stk_jval *note, const char *dir, struct stk_workload *w,
+                       struct stk_err *err)
+{
+    static const char *const wanted[] = {
+        "name", "dataset.format", "dataset.files", "dataset.eval_files", "dataset.folders",
+        "dataset.eval_folders", NULL};
+    const struct stk_jval *keys = stk_json_get(note, "workload");
+    int rc = 0;
+    for (const char *const *k = wanted; *k && rc == 0; k++)
+        rc = take_key(keys, *k, dir, true, w, err);
+    if (rc == 0 && w->dataset.format == STK_BENCH_REPLAY)
+        rc = groups_of(keys, dir, w, err);
+    if (rc == 0 && (strchr(w->name, '/') || !*w->name))
+        rc = stk_err_set(err, STK_E_CORRUPT, dir, -1, "the note has an impossible name");
+    return rc;
+}
+
+static int remove_files(const struct stk_bench_data *d, uint64_t *files, struct stk_err *err)
+{
+    char name[STK_BENCH_NAME], partial[STK_BENCH_NAME + 16], path[4400];
+    int rc = 0;
+    for (uint64_t i = 0; i < stk_bench_data_files(d->w) && rc == 0; i++) {
+        struct stk_workload eval;
+        uint64_t file;
+        int dirfd = -1;
+        const struct stk_workload *w = stk_bench_data_file(d->w, i, &eval, &file);
+        stk_bench_file_name(w, file, name);
+        snprintf(path, sizeof path, "%s/%s", d->dir, name);
+        snprintf(partial, sizeof partial, "%s" STK_BENCH_PART, stk_base_name(name));
+        rc = stk_bench_data_enter(d, name, &dirfd, err);
+        bool there =
+            rc == 0 && faccessat(dirfd, stk_base_name(name), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        rc = rc ? rc : stk_unlink_at(dirfd, stk_base_name(name), path, err);
+        rc = rc ? rc : stk_unlink_at(dirfd, partial, path, err);
+        *files += rc == 0 && there;
+        if (dirfd >= 0)
+            close(dirfd);
+    }
+    return rc;
+}
+
+/* Folders that are empty now; one with files of others stays. */
+static void remove_folders(const struct stk_bench_data *d, const char *above, uint64_t folders)
+{
+    char name[STK_BENCH_FOLDER];
+    int dirfd = openat(d->dirfd, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (uint64_t i = 0; dirfd >= 0 && i < folders; i++) {
+        snprintf(name, sizeof name, "%05llu", (unsigned long long)i);
+        (void)stk_rmdir_at(dirfd, name);
+    }
+    if (dirfd >= 0)
+        close(dirfd);
+    (void)stk_rmdir_at(d->dirfd, above);
+}
+
+static int clean_open(struct stk_bench_data *d, const struct stk_jval *note, uint64_t *files,
+                      struct stk_err *err)
+{
+    struct stk_workload w = {0};
+    d->w = &w;
+    int rc = workload_of(note, d->dir, &w, err);
+    if (rc == 0 && w.dataset.format != STK_BENCH_NONE)
+        rc = remove_files(d, files, err);
+    if (rc == 0) {
+        remove_folders(d, "train", w.dataset.folders);
+        remove_folders(d, "eval", w.dataset.eval_folders);
+    }
+    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_INDEX, d->dir, err);
+    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_EVAL_INDEX, d->dir, err);
+    rc = rc ? rc : stk_unlink_at(d->dirfd, STK_BENCH_NOTE, d->dir, err);
+    stk_workload_release(&w);
+    d->w = NULL;
+    return rc;
+}
+
+int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err)
+{
+    struct stk_bench_data d = {.dir = dir, .dirfd = -1};
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *note = NULL;
+    *files = 0;
+    int rc = stk_own_folder(dir, 0, &d.dirfd, err), parent = -1;
+    rc = rc ? rc : stk_bench_note_read(d.dirfd, dir, &arena, &note, err);
+    if (rc == 0 && !note)
+        rc = stk_err_set(err, STK_E_SYS, dir, -1,
+                         "was not made by stoker bench (no %s): nothing was removed",
+                         STK_BENCH_NOTE);
+    rc = rc ? rc : clean_open(&d, note, files, err);
+    const char *name;
+    if (rc == 0 && stk_open_parent(dir, &parent, &name, NULL) == 0) {
+        (void)stk_rmdir_at(parent, name);
+        close(parent);
+    }
+    stk_arena_release(&arena);
+    stk_bench_data_close(&d);
+    return rc;
+}

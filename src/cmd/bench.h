@@ -1,0 +1,27 @@
+/* bench.h - the options of `stoker bench`, and the workload that follows from them. */
+#ifndef STK_CMD_BENCH_H
+#define STK_CMD_BENCH_H
+
+#include "bench/dlio.h"
+#include "cmd/cmd.h"
+#include "sched/comm.h"
+
+struct stk_bench_settings {
+    struct stk_common common;
+    struct stk_comm *comm; /* of the processes that mpirun or srun started; NULL: none */
+    const char *data, *dlio, *reader, *model, *neighbour, *neighbour_data, *status;
+    struct stk_dlio theirs; /* what the file of --dlio says beside the workload */
+    const char **set, **sweep;
+    uint64_t ranks, jobs;
+    double scale, patience, au;
+    bool generate, generate_only, clean, small, find_max, compare, no_calibration, show, list;
+};
+
+extern const struct stk_opt stk_bench_options[];
+
+/* Reads a file, or a workload that comes with stoker, by its name. */
+int stk_bench_read(struct stk_run *run, const char *name, struct stk_workload *w);
+/* The workload of the command line, with all changes, settled. */
+int stk_bench_workload(struct stk_run *run, struct stk_workload *w);
+
+#endif

@@ -1,0 +1,214 @@
+/* bench_options.c - see bench.h. */
+#include "cmd/bench.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/installed.h"
+#include "bench/bench.h"
+#include "bench/status.h"
+#include "cmd/bench_list.h"
+
+static const char *const readers[] = {"application", "stoker", NULL};
+
+const struct stk_opt stk_bench_options[] = {
+    {.name = "data",
+     .letter = 'd',
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .group = "The data",
+     .offset = offsetof(struct stk_bench_settings, data),
+     .help = "Folder of the dataset"},
+    {.name = "generate",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, generate),
+     .help = "Generate the dataset first, or the rest of it"},
+    {.name = "generate-only",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, generate_only),
+     .help = "Generate the dataset and run nothing"},
+    {.name = "clean",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, clean),
+     .help = "Remove what was generated in --data, and nothing else; needs no workload"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .max = 1024,
+     .incidental = true,
+     .offset = offsetof(struct stk_bench_settings, jobs),
+     .help = "Threads that generate (default: one per core)"},
+    {.name = "dlio",
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .path = true,
+     .group = "The workload",
+     .offset = offsetof(struct stk_bench_settings, dlio),
+     .help = "Read a workload file of DLIO or MLPerf Storage instead; the arguments change its "
+             "keys (reader.batch_size=4)"},
+    {.name = "list",
+     .letter = 'l',
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, list),
+     .help = "List the workloads that come with stoker, and run nothing"},
+    {.name = "small",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, small),
+     .help = "Use the workload's small variant, which runs in seconds"},
+    {.name = "scale",
+     .type = STK_OPT_PERCENT,
+     .arg = "PERCENT",
+     .max = 100,
+     .offset = offsetof(struct stk_bench_settings, scale),
+     .help = "Use this share of the files, samples and steps"},
+    {.name = "ranks",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .max = 4096,
+     .offset = offsetof(struct stk_bench_settings, ranks),
+     .help = "Processes on this machine, one per accelerator (default: those that mpirun or srun "
+             "started, else training.ranks)"},
+    {.name = "set",
+     .letter = 's',
+     .type = STK_OPT_LIST,
+     .arg = "KEY=VALUE",
+     .offset = offsetof(struct stk_bench_settings, set),
+     .help = "Change a key of the workload, such as training.batch=8; may be repeated"},
+    {.name = "reader",
+     .type = STK_OPT_ENUM,
+     .arg = "WAY",
+     .def = "application",
+     .choices = readers,
+     .offset = offsetof(struct stk_bench_settings, reader),
+     .help = "Read as the application does, or with stoker's loader"},
+    {.name = "sweep",
+     .type = STK_OPT_LIST,
+     .arg = "KEY=A,B,...",
+     .group = "Several runs",
+     .offset = offsetof(struct stk_bench_settings, sweep),
+     .help = "Run with each of these values, such as reader.threads=1,2,4; repeated: with every "
+             "combination"},
+    {.name = "find-max",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, find_max),
+     .help = "Find the most accelerators, up to --ranks, that this storage keeps busy"},
+    {.name = "au",
+     .type = STK_OPT_PERCENT,
+     .arg = "PERCENT",
+     .def = "90",
+     .min = 1,
+     .max = 100,
+     .offset = offsetof(struct stk_bench_settings, au),
+     .help = "For --find-max: the least utilisation, as MLPerf Storage counts it"},
+    {.name = "neighbour",
+     .type = STK_OPT_STRING,
+     .arg = "WORKLOAD",
+     .offset = offsetof(struct stk_bench_settings, neighbour),
+     .help = "Run alone, then again with the I/O of this workload beside it"},
+    {.name = "neighbour-data",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .offset = offsetof(struct stk_bench_settings, neighbour_data),
+     .help = "Folder of the neighbour's dataset; --generate generates it, too"},
+    {.name = "compare",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, compare),
+     .help = "Show results (files of --json) side by side; the arguments are their names"},
+    {.name = "patience",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "5m",
+     .min = 1,
+     .max = 86400,
+     .incidental = true,
+     .group = "Other",
+     .offset = offsetof(struct stk_bench_settings, patience),
+     .help = "A rank that waits longer than this for storage hangs, and ends the run"},
+    {.name = "status",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .path = true,
+     .incidental = true,
+     .offset = offsetof(struct stk_bench_settings, status),
+     .help = "Folder for the files that `stoker watch DIR` shows (default: " STK_BENCH_BOARD
+             " in --data; none: no such files); removed at the end"},
+    {.name = "no-calibration",
+     .type = STK_OPT_FLAG,
+     .hidden = true,
+     .offset = offsetof(struct stk_bench_settings, no_calibration),
+     .help = "Leave out the run without I/O"},
+    {.name = "virtual-storage",
+     .type = STK_OPT_STRING,
+     .arg = "RATE,LATENCY[,shared]",
+     .hidden = true,
+     .offset = offsetof(struct stk_bench_settings, model),
+     .help = "Modelled storage and a virtual clock, for tests"},
+    {.name = "show-workload",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct stk_bench_settings, show),
+     .help = "Print every key of the workload with its value, and run nothing"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- the workload --------------------------------------------------------------------------- */
+
+int stk_bench_read(struct stk_run *run, const char *name, struct stk_workload *w)
+{
+    const struct stk_bench_settings *s = run->settings;
+    char beside[300];
+    snprintf(beside, sizeof beside, "workloads/%.200s.yaml", name);
+    struct stat st;
+    /* A folder of that name is the data of an earlier run. */
+    bool named = !strchr(name, '/') && (stat(name, &st) != 0 || S_ISDIR(st.st_mode));
+    char *found = named ? stk_installed(beside) : NULL;
+    char meant[64];
+    const char *near = named && !found ? stk_bench_nearest(name, meant, sizeof meant) : NULL;
+    if (named && !found)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "%.200s: there is no such file, and no workload of that name comes with "
+                           "stoker; %s%s%s",
+                           name, near ? "did you mean " : "stoker bench --list shows them",
+                           near ? near : "", near ? "?" : "");
+    int rc = stk_workload_read(found ? found : name, s->small, w, &run->err);
+    free(found);
+    return rc;
+}
+
+static int read_any(struct stk_run *run, struct stk_workload *w)
+{
+    struct stk_bench_settings *s = run->settings;
+    size_t n = run->opts.nargs;
+    if (s->dlio) {
+        int rc = stk_dlio_read(s->dlio, run->opts.arg, n, w, &s->theirs, &run->err);
+        s->generate = s->generate || s->theirs.generate;
+        s->generate_only = s->generate_only || s->theirs.generate_only;
+        s->data = s->data ? s->data : s->theirs.data;
+        return rc;
+    }
+    int rc = stk_bench_read(run, run->opts.arg[0], w);
+    for (size_t i = 1; i < n && rc == 0; i++)
+        rc = stk_workload_set(w, run->opts.arg[i], &run->err);
+    return rc;
+}
+
+int stk_bench_workload(struct stk_run *run, struct stk_workload *w)
+{
+    const struct stk_bench_settings *s = run->settings;
+    int rc = read_any(run, w);
+    for (const char **p = s->set; rc == 0 && p && *p; p++)
+        rc = stk_workload_set(w, *p, &run->err);
+    if (rc == 0 && s->comm)
+        w->training.ranks = stk_comm_size(s->comm);
+    else if (rc == 0 && s->ranks)
+        w->training.ranks = s->ranks;
+    rc = rc ? rc : stk_workload_settle(w, &run->err);
+    if (rc == 0 && s->scale > 0) {
+        stk_workload_scale(w, s->scale);
+        rc = stk_workload_settle(w, &run->err);
+    }
+    struct stk_bench_plan plan;
+    return rc ? rc : stk_bench_plan(&plan, w, 0, w->training.ranks, &run->err);
+}

@@ -1,0 +1,115 @@
+/* apply.c - the dataset part of what `stoker tune` recommends: packs or stages all of the data,
+ * by the same commands that it prints; then a patch for the script that reads it (patch.c). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/spawn.h"
+#include "cmd/tune.h"
+
+#define PRINTED_MAX 65536
+
+static int on_tick(void *user)
+{
+    struct stk_run *run = user;
+    return stk_progress_say(&run->progress, "applying the best change");
+}
+
+/* printed: what it prints; NULL: that goes where our messages go, because our output may be a
+ * result. */
+static int run_self(struct stk_run *run, const char **argv, struct stk_buf *printed)
+{
+    char self[4096];
+    int rc = stk_self_path(self, sizeof self, &run->err);
+    if (rc)
+        return rc;
+    argv[0] = self;
+    struct stk_child c = {.argv = argv,
+                          .fd = {STK_FD_NULL, printed ? STK_FD_PIPE : STDERR_FILENO, STK_FD_KEEP},
+                          .own_group = true,
+                          .death_signal = SIGTERM,
+                          .grace_s = 20,
+                          .tick = on_tick,
+                          .text = {NULL, printed, NULL},
+                          .text_max = {0, PRINTED_MAX, 0},
+                          .user = run};
+    errno = stk_child_start(&c);
+    if (errno)
+        return stk_err_sys(&run->err, self, "start");
+    (void)stk_child_attend(&c);
+    stk_progress_clear(&run->progress);
+    if (c.stopped)
+        return stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
+    return c.ending.status == 0
+               ? 0
+               : stk_err_set(&run->err, STK_E_SYS, NULL, -1, "%s ended with status %d", argv[1],
+                             c.ending.status);
+}
+
+static int pack(struct stk_run *run, const struct stk_tune_change *c, const char *to, char **made)
+{
+    char shard[32];
+    snprintf(shard, sizeof shard, "%llu", (unsigned long long)c->number);
+    const char *argv[] = {NULL,         "pack",
+                          "--format",   c->format,
+                          "--compress", c->codec ? c->codec : "none",
+                          "--no-write-index",
+                          "--",         c->source,
+                          to,           NULL,
+                          NULL,         NULL};
+    if (c->number) { /* else the usual size, which for some formats is one file */
+        memmove(argv + 4, argv + 2, 9 * sizeof *argv);
+        argv[2] = "--shard-size";
+        argv[3] = shard;
+    }
+    int rc = run_self(run, argv, NULL);
+    *made = rc ? NULL : realpath(to, NULL);
+    return rc || *made ? rc : stk_err_sys(&run->err, to, "find");
+}
+
+/* To the folder that was tried; `stoker stage` prints the path of the copy. */
+static int stage(struct stk_run *run, const struct stk_tune_change *c, char **made)
+{
+    const char *argv[] = {NULL, "stage", "--", *made ? *made : c->source, c->where, NULL};
+    struct stk_buf printed = STK_BUF_INIT;
+    int rc = run_self(run, argv, &printed);
+    char *text = (char *)(uintptr_t)stk_buf_cstr(&printed);
+    text[strcspn(text, "\n")] = '\0';
+    if (!rc && *text == '/') {
+        free(*made);
+        *made = strdup(text);
+    }
+    stk_buf_release(&printed);
+    return rc;
+}
+
+static int apply(struct stk_run *run, const struct stk_tune_change *c, const char *to, char **made)
+{
+    bool packs = c->use == STK_USE_LOADER, stages = c->use == STK_USE_DATA || (packs && c->where);
+    int rc = packs ? pack(run, c, to, made) : 0;
+    return rc || !stages ? rc : stage(run, c, made);
+}
+
+int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to)
+{
+    const struct stk_tune_candidate *best = &t->candidate[t->best];
+    char *made[STK_TUNE_CHANGES] = {0};
+    bool any = false;
+    int rc = 0;
+    for (size_t i = 0; i < best->nchanges && !rc; i++) {
+        rc = apply(run, &best->change[i], to, &made[i]);
+        if (made[i])
+            stk_say(run, "\nMade: %s\n", made[i]);
+        any = any || made[i];
+    }
+    if (!rc && !any)
+        stk_say(run, "\nNothing to do for the dataset: %s.\n",
+                t->best ? "the change is in the program" : "there is nothing to gain");
+    if (!rc && t->best)
+        rc = stk_tune_patch_script(run, t, (const char *const *)made);
+    for (size_t i = 0; i < STK_TUNE_CHANGES; i++)
+        free(made[i]);
+    return rc;
+}

@@ -1,0 +1,158 @@
+/*
+ * sound.c - whether files are what their names say: a broken array that is packed as bytes is packed
+ * broken. Some of the files are read whole, in their formats; those that cannot be are named before
+ * anything is advised.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "dataset/verify.h"
+#include "format/format.h"
+#include "image/image.h"
+#include "tune/files.h"
+#include "tune/priv.h"
+
+#define LOOK_AT   64            /* files */
+#define FILE_MAX  (32ull << 20) /* larger ones are not read */
+#define TIME_S    2.0           /* for all of it */
+
+struct look {
+    struct stk_tuner *t;
+    struct stk_image *image;
+    uint8_t *pixels;
+    size_t pixels_size;
+    double until_s;
+    size_t looked, broken, arrays;
+    char first[200]; /* the first that is broken, and why */
+};
+
+static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
+{
+    struct look *l = user;
+    (void)done, (void)total, (void)samples;
+    return stk_tuner_tick(l->t);
+}
+
+/* ---- formats -------------------------------------------------------------------------------- */
+
+/* By its name; NULL: the name says nothing. A folder that is a dataset is no file, so LMDB is not
+ * looked at. */
+static const struct stk_format *format_of(const char *name)
+{
+    for (size_t i = 0; stk_format_at(i); i++)
+        if (stk_format_suffix_matches(stk_format_at(i), name) &&
+            strcmp(stk_format_at(i)->name, "lmdb") != 0)
+            return stk_format_at(i);
+    return NULL;
+}
+
+static bool is_picture(const char *name)
+{
+    size_t n = strlen(name);
+    return stk_name_has_suffix(name, n, ".jpg") || stk_name_has_suffix(name, n, ".jpeg") ||
+           stk_name_has_suffix(name, n, ".png");
+}
+
+/* False: why says what is wrong. Formats that this build cannot read, and what is sound but not
+ * supported, are not broken. */
+static bool reads_as(struct look *l, const char *path, const struct stk_format *f, char *why,
+                     size_t size)
+{
+    struct stk_open_options open = {.format = f->name,
+                                    .jobs = 1,
+                                    .no_index_write = true,
+                                    .progress = on_progress,
+                                    .user = l};
+    struct stk_verify_options o = {0};
+    struct stk_verify_result r = {0};
+    struct stk_err err = {0};
+    int rc = stk_verify_all(path, &open, &o, &r, &err);
+    bool damaged = r.problems.count > r.problems.unsupported;
+    if (rc == STK_E_CORRUPT)
+        snprintf(why, size, "%.150s", err.what);
+    else if (damaged)
+        snprintf(why, size, "%s", r.problems.kept ? r.problems.item[0].what : "damaged");
+    stk_verify_release(&r);
+    return !damaged && rc != STK_E_CORRUPT;
+}
+
+static bool decodes(struct look *l, const char *path, char *why, size_t size)
+{
+    const struct stk_image_op op = {.channels = 3, .tone = {.dtype = STK_U8}};
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_err err = {0};
+    uint32_t width = 0, height = 0;
+    int rc = l->image ? stk_read_file(path, FILE_MAX, &b, &err) : STK_E_UNSUPPORTED;
+    if (!rc && !stk_image_is(b.data, b.len))
+        rc = stk_err_set(&err, STK_E_CORRUPT, NULL, -1, "neither JPEG nor PNG");
+    rc = rc ? rc : stk_image_size(l->image, b.data, b.len, &op, &width, &height, &err);
+    size_t need = rc ? 0 : stk_image_bytes(&op, width, height);
+    if (need > l->pixels_size) {
+        free(l->pixels);
+        l->pixels = malloc(need);
+        l->pixels_size = l->pixels ? need : 0;
+        rc = l->pixels ? 0 : STK_E_NOMEM;
+    }
+    rc = rc ? rc : stk_image_decode(l->image, b.data, b.len, &op, 1, l->pixels, need, &err);
+    stk_buf_release(&b);
+    snprintf(why, size, "%.150s", rc == STK_E_CORRUPT ? err.what : "");
+    return rc != STK_E_CORRUPT;
+}
+
+/* ---- the files ------------------------------------------------------------------------------ */
+
+static void look_at(struct look *l, const struct stk_tune_file *file)
+{
+    const struct stk_format *f = format_of(file->name);
+    bool picture = is_picture(file->name);
+    char *path = stk_path_join(l->t->s.source, file->name), why[160] = "";
+    if (path && (f || picture) && file->bytes <= FILE_MAX && stk_now() < l->until_s) {
+        bool sound = f ? reads_as(l, path, f, why, sizeof why)
+                       : decodes(l, path, why, sizeof why);
+        l->looked++;
+        l->arrays += f && (strcmp(f->name, "npy") == 0 || strcmp(f->name, "npz") == 0 ||
+                           strcmp(f->name, "hdf5") == 0);
+        if (!sound && !l->broken++)
+            snprintf(l->first, sizeof l->first, "%.90s: %.100s", file->name, why);
+    }
+    free(path);
+}
+
+static void say(struct look *l, size_t files)
+{
+    bool all = l->looked == files;
+    if (l->broken)
+        stk_tune_note(l->t->out,
+                      "%zu of %zu files%s cannot be read as what %s name%s: %s. Mend or remove "
+                      "%s first (`stoker verify` reads everything): packed, %s would be as broken",
+                      l->broken, l->looked, all ? "" : " that were looked at",
+                      l->broken > 1 ? "their" : "its", l->broken > 1 ? "s say" : " says", l->first,
+                      l->broken > 1 ? "them" : "it", l->broken > 1 ? "they" : "it");
+}
+
+void stk_tune_check_sound(struct stk_tuner *t)
+{
+    struct stk_tune_files f = {0};
+    struct look l = {.t = t, .until_s = stk_now() + TIME_S};
+    if (!t->s.source || t->plan->data || t->plan->storage ||
+        stk_tuner_doing(t, "looking at some of the files") ||
+        stk_tune_files_list(t->s.source, NULL, &f, NULL) != 0) {
+        stk_tune_files_release(&f);
+        return;
+    }
+    size_t files = f.n;
+    stk_tune_files_thin(&f, LOOK_AT, t->plan->seed);
+    if (stk_image_new(&l.image, NULL) != 0)
+        l.image = NULL;
+    for (size_t i = 0; i < f.n; i++)
+        look_at(&l, &f.file[i]);
+    say(&l, files);
+    t->s.arrays = l.arrays && l.arrays == l.looked;
+    if (l.image)
+        stk_image_free(l.image);
+    free(l.pixels);
+    stk_tune_files_release(&f);
+}

@@ -1,0 +1,145 @@
+"""stoker tune --apply: the data is made ready, and a patch lies beside the script, which stays as it is."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import run_stoker
+from packagelib import environment
+
+pytestmark = pytest.mark.xdist_group("torch")  # importing it takes a while
+PICTURES = """
+import os, sys
+import torch
+from torchvision import datasets, transforms as T
+train = datasets.ImageFolder(os.path.join(sys.argv[1], "train"),
+                             T.Compose([T.Resize(32), T.CenterCrop(24), T.ToTensor()]))
+batches = torch.utils.data.DataLoader(train, batch_size=4)
+print(type(batches).__module__)
+print(sorted((y.item(), round(x.double().sum().item(), 4)) for xs, ys in batches for x, y in zip(xs, ys)))
+"""
+ROWS = """
+import sys
+import h5py
+import torch
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, path):
+        self.rows = h5py.File(path, "r")["rows"]
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        return torch.from_numpy(self.rows[i])
+"""
+MAIN = """
+import sys
+import torch
+from rows import Rows
+print(sum(x.sum().item() for x in torch.utils.data.DataLoader(Rows(sys.argv[1] + "/rows.h5"), batch_size=8)))
+"""
+# No Debian has TensorFlow: its one call that matters here, and a dataset that reads files.
+TENSORFLOW = """
+class _Records(list):
+    def __init__(self, path):
+        super().__init__(open(path, "rb").read().split(b"|"))
+class data:
+    TFRecordDataset = _Records
+"""
+
+
+def pictures(root):
+    image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
+    pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    for i in range(12):
+        folder = root / "train" / f"class{i % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (40 + i, 60 - i), (20 * i, 255 - 20 * i, 7)).save(folder / f"{i}.png")
+
+
+def run(*command, cwd):
+    return subprocess.run([str(c) for c in command], cwd=cwd, env=environment(), capture_output=True, text=True,
+                          check=True).stdout
+
+
+def applied(cwd, choice, command, *options):
+    """The result of tune with the change of that id applied. The shortest budget: gains do not matter here."""
+    return run_stoker("tune", "--budget", "1s", "--choose", choice, "--apply", cwd / "packed", "--json", "-",
+                      *options, "--", *command, env=environment(), cwd=cwd).json()["result"]
+
+
+def test_a_script_with_pictures(tmp_path):
+    """The user packs, applies the diff, and gets the same pictures from the packed dataset."""
+    pictures(tmp_path / "data")
+    (tmp_path / "train.py").write_text(PICTURES)
+    command = [sys.executable, "train.py", "data"]
+    before = run(*command, cwd=tmp_path)
+    result = applied(tmp_path, "pack", command, "--only", "pack")
+    assert result["best"] == "pack" and result["chosen"]
+    assert (tmp_path / "train.py").read_text() == PICTURES
+    assert result["patch"] == str(tmp_path / "train.py.stoker.diff")
+    shutil.rmtree(tmp_path / "data/train/class0")  # nobody reads the folder any more
+    run("sh", "-c", result["patch_command"], cwd="/")
+    after = run(*command, cwd=tmp_path).splitlines()
+    assert after == ["stoker.torch", before.splitlines()[1]]
+
+
+def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
+    """The Dataset is in another file of the project: the diff is for that one."""
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    (tmp_path / "data").mkdir()
+    with h5py.File(tmp_path / "data/rows.h5", "w") as f:
+        f["rows"] = torch.arange(4096.).reshape(64, 64).numpy()
+    (tmp_path / "train.py").write_text(MAIN)
+    (tmp_path / "rows.py").write_text(ROWS)
+    command = [sys.executable, "train.py", "data"]
+    result = applied(tmp_path, "stage-near1", command, "--only", "stage", "--near", other_storage)
+    (tmp_path / "data/rows.h5").rename(tmp_path / "elsewhere")  # only the copy is there now
+    run("sh", "-c", result["patch_command"], cwd="/")
+    assert (tmp_path / "train.py").read_text() == MAIN and "stoker.moved(path" in (tmp_path / "rows.py").read_text()
+    assert run(*command, cwd=tmp_path) == f"{float(sum(range(4096)))}\n"
+
+
+def test_a_module_with_tf_data(tmp_path, other_storage):
+    """python -m pkg, and tf.data over files."""
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (tmp_path / "tensorflow.py").write_text(TENSORFLOW)
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("import glob, sys\nimport tensorflow as tf\n"
+                                         "print(sum(len(r) for f in sorted(glob.glob(sys.argv[1] + '/*'))\n"
+                                         "          for r in tf.data.TFRecordDataset(f)))\n")
+    (tmp_path / "data").mkdir()
+    for i in range(3):
+        (tmp_path / f"data/{i}.bin").write_bytes(b"abc|defg" * 500)
+    command = [sys.executable, "-m", "pkg", tmp_path / "data"]
+    before = run(*command, cwd=tmp_path)
+    result = applied(tmp_path, "stage-near1", command, "--only", "stage", "--near", other_storage)
+    again = applied(tmp_path, "stage-near1", command, "--only", "stage", "--near", other_storage)
+    assert again["patch"] == str(package / "__main__.py.stoker-2.diff")  # not over the first
+    assert result["script"] == "pkg" and result["patch"] == str(package / "__main__.py.stoker.diff")
+    shutil.copytree(package, tmp_path / "new/pkg")
+    run("sh", "-c", result["patch_command"].replace(f"-d {tmp_path}", f"-d {tmp_path}/new"), cwd="/")
+    after = f"cd new; PYTHONPATH=..:$PYTHONPATH {sys.executable} -m pkg {tmp_path}/data"
+    checked = run_stoker("tune", "--check", after, "--runs", 2, "--json", "-", "--", *command, env=environment(), cwd=tmp_path).json()
+    assert checked["result"]["check"]["pairs"] == 2 and not checked["result"]["check"]["failed_after"]
+    run("sh", "-c", result["patch_command"], cwd="/")
+    for path in (tmp_path / "data").iterdir():
+        path.write_bytes(b"")  # the names are still listed, the bytes are in the copy
+    assert run(*command, cwd=tmp_path) == before
+
+
+def test_a_script_that_is_not_understood(tmp_path):
+    """Said plainly, with the lines to change by hand; the packed data is there."""
+    (tmp_path / "data").mkdir()
+    for i in range(8):
+        (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 5000)
+    (tmp_path / "read.py").write_text("import glob\nfor p in glob.glob('data/*'):\n    open(p, 'rb').read()\n")
+    done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--apply", "packed", "--",
+                      sys.executable, "read.py", env=environment(), cwd=tmp_path)
+    assert "no call that this patch could change" in done.out and "stoker.torch.Loader" in done.out
+    assert (tmp_path / "packed/manifest.json").exists()
+    assert {p.name for p in tmp_path.iterdir()} - {"xdg-cache"} == {"data", "packed", "read.py"}
+    done = run_stoker("tune", "--budget", "1s", "--choose", "nothing", tmp_path / "data", rc=2)
+    assert "is not a change that is possible here (" in done.err
