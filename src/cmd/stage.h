@@ -77,10 +77,9 @@ void stk_stage_report_begun(struct stk_stage_job *job);
 /* stage_sets.c: --list, --evict and --verify. */
 int stk_stage_on_sets(struct stk_run *run);
 
-/* stage_hop.c: --via. The first hop: afterwards the source that is listed is the copy in DIR. */
+/* stage_ways.c: --via. The first hop: afterwards the source that is listed is the copy in DIR. */
 int stk_stage_hop(struct stk_stage_job *job);
-
-/* stage_pack.c: --pack. The source is listed, and the tier chosen. */
+/* --pack. The source is listed, and the tier chosen. */
 int stk_stage_packed(struct stk_stage_job *job);
 
 /* stage_spread.c: all ranks of srun or mpirun together. *done: they did it, or tried to; else this
