@@ -30,6 +30,7 @@ RECORD = 112 << 10  # a JPEG of ImageNet
 NODES = 8
 NARROW_BPS = 60e6  # of the source of eight nodes
 PAIRS = 9
+MANY = 1000  # files: so many are not deleted between the runs
 
 
 # ---- running ----------------------------------------------------------------------------------
@@ -91,12 +92,22 @@ def missing_peers():
 
 
 class Race:
-    """Copies of one source; before each, nothing of it is cached, and the target is empty."""
+    """Copies of one source; before each, nothing of it is cached, and the target is new.
+
+    Copies of many files stay until the end of the part: for minutes after many files were deleted,
+    ext4 takes several times as long to create others, for whoever comes next."""
 
     def __init__(self, bench, src, settings=None):
         self.bench, self.src, self.settings = bench, src, settings
-        self.dst = bench.dir / "node"
         self.files = sum(1 for _ in files_below(src))
+        self.made = 0
+
+    def target(self):
+        """A folder that has not been there before."""
+        self.made += 1
+        dst = self.bench.dir / "nodes" / f"{self.src.name}-{'slow' if self.settings else 'local'}-{self.made}"
+        dst.mkdir(mode=0o700, parents=True)
+        return dst
 
     @contextlib.contextmanager
     def source(self):
@@ -112,24 +123,24 @@ class Race:
 
     def once(self, commands):
         def run():
-            remove(self.dst)
-            self.dst.mkdir(mode=0o700)
+            dst = self.target()
             os.sync()
             with self.source() as src:
-                return timed(*commands(src, self.dst), ["sync", "-f", self.dst])
+                seconds = timed(*commands(src, dst), ["sync", "-f", dst])
+            if self.files < MANY:
+                remove(dst)
+            return seconds
         return run
 
     def ours(self, src, dst):
         return [[STOKER, "stage", src, dst / "tier", "--quiet"]]
 
     def times(self):
-        names = peers(self.src, self.dst, self.files)
+        names = peers(self.src, self.src, self.files)
         runs = {"stoker stage": self.once(self.ours)}
         for name in names:
             runs[name] = self.once(lambda src, dst, name=name: peers(src, dst, self.files)[name])
-        times = interleaved(runs, self.bench.repeats)
-        remove(self.dst)
-        return times
+        return interleaved(runs, self.bench.repeats)
 
 
 def report_race(bench, what, size, times):
@@ -354,7 +365,8 @@ def sizes(bench):
     files = bench.stage_files or files
     shards = bench.stage_bytes or shards
     room = shutil.disk_usage(bench.dir).free
-    need = 2.5 * (shards + files * 14000)
+    copies = bench.repeats * (2 + len(peers(bench.dir, bench.dir, files)))
+    need = 2.5 * shards + files * 14000 * copies
     if need > room:
         print(f"stage: {room / 1e9:.0f} GB are free: smaller data, by {need / room:.1f}\n")
         shards, files = int(shards * room / need), int(files * room / need)
@@ -405,4 +417,5 @@ def run(bench, _python):
     result["checksums"] = checksum_cost(bench, [("shards", under / "part"),
                                                 ("small files", under / "few")])
     bench.results["stage"] = result
+    remove(bench.dir / "nodes")
     bench.forget("under")

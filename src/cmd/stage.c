@@ -15,8 +15,6 @@
 #include "base/pool.h"
 #include "dataset/open_options.h"
 #include "load/options.h"
-#include "pack/pack.h"
-#include "report/pack.h"
 #include "stage/spread.h"
 
 #define END_MARGIN_S 30 /* before the job's end: what is running must come to rest */
@@ -182,7 +180,7 @@ static const struct stk_opt options[] = {
 
 /* ---- progress, and the end of the job ---- */
 
-static bool is_ending(struct stk_stage_job *job)
+bool stk_stage_is_ending(struct stk_stage_job *job)
 {
     if (job->end_s > 0 && (double)time(NULL) + END_MARGIN_S >= job->end_s)
         atomic_store(&job->ending, true);
@@ -197,23 +195,14 @@ int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes
                                         [STK_STAGE_CHECK] = "verify"};
     struct stk_stage_job *job = user;
     bool stop = stk_progress_update(&job->run->progress, words[phase], bytes, total, 0, 0);
-    return stop || is_ending(job);
+    return stop || stk_stage_is_ending(job);
 }
 
 int stk_stage_on_list(void *user, uint64_t files)
 {
     struct stk_stage_job *job = user;
     bool stop = stk_progress_update(&job->run->progress, "list", 0, 0, files, 0);
-    return stop || is_ending(job);
-}
-
-static int on_pack(void *user, const char *phase, uint64_t bytes, uint64_t total, uint64_t samples,
-                   uint64_t samples_total)
-{
-    struct stk_stage_job *job = user;
-    bool stop =
-        stk_progress_update(&job->run->progress, phase, bytes, total, samples, samples_total);
-    return stop || is_ending(job);
+    return stop || stk_stage_is_ending(job);
 }
 
 static void on_begun(void *user)
@@ -263,7 +252,7 @@ static int use_source(struct stk_stage_job *job, int rc)
 
 /* ---- staging ---- */
 
-static int list_source(struct stk_stage_job *job, const char *path)
+int stk_stage_list_source(struct stk_stage_job *job, const char *path)
 {
     struct stk_run *run = job->run;
     struct stk_source_options o = {.follow_links = job->s->open.follow_links,
@@ -298,7 +287,7 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
     return rc;
 }
 
-static struct stk_stage_options stage_options(struct stk_stage_job *job,
+struct stk_stage_options stk_stage_options_of(struct stk_stage_job *job,
                                               const struct stk_stage_order *order)
 {
     const struct stk_stage_settings *s = job->s;
@@ -315,11 +304,11 @@ static struct stk_stage_options stage_options(struct stk_stage_job *job,
 }
 
 /* Fills the tier at that path from the source that is listed. */
-static int fill(struct stk_stage_job *job, const char *path, bool named, struct stk_stage_result *r)
+int stk_stage_fill_tier(struct stk_stage_job *job, const char *path, bool named, struct stk_stage_result *r)
 {
     const struct stk_stage_settings *s = job->s;
     struct stk_stage_order order = {.loader = s->loader, .ranks = (uint32_t)s->ranks};
-    struct stk_stage_options o = stage_options(job, &order);
+    struct stk_stage_options o = stk_stage_options_of(job, &order);
     struct stk_tier *tier = NULL;
     int rc = stk_stage_open_tier(job, path, named, &tier);
     rc = rc ? rc : stk_stage_fill(&job->src, tier, &o, r, &job->run->err);
@@ -347,135 +336,18 @@ static int show(struct stk_stage_job *job, const struct stk_stage_result *r)
     return rc;
 }
 
-/* ---- two hops ---- */
-
-struct hop {
-    const char *src;
-    char *path;
-};
-
-static int see_hop(void *user, const struct stk_tier_info *info)
-{
-    struct hop *h = user;
-    if (info->published && strcmp(info->source, h->src) == 0 && !h->path)
-        h->path = strdup(info->path);
-    return 0;
-}
-
-/* The copy in DIR of a source that this node does not see. */
-static int find_hop(struct stk_stage_job *job, char **path)
-{
-    struct stk_err *err = &job->run->err;
-    struct hop h = {.src = job->given};
-    struct stk_tier *tier = NULL;
-    char *via = stk_stage_named(job->s->via);
-    int rc = via ? stk_tier_open(via, &(struct stk_tier_options){0}, &tier, err)
-                 : stk_err_nomem(err, strlen(job->s->via));
-    free(via);
-    rc = rc ? rc : stk_tier_list(tier, see_hop, &h, err);
-    stk_tier_close(tier);
-    if (rc == 0 && !h.path)
-        rc = stk_err_set(err, STK_E_USAGE, job->given, -1,
-                         "this node does not see it, and %s has no complete copy of it; run "
-                         "`stoker stage` with the same SRC and %s as DST where it can be seen",
-                         job->s->via, job->s->via);
-    *path = h.path;
-    return rc;
-}
-
-/* The first hop: afterwards the source is the copy in DIR. */
-static int hop(struct stk_stage_job *job)
-{
-    struct stk_stage_result r = {0};
-    char *path = NULL;
-    int rc = 0;
-    if (access(job->given, F_OK) < 0) {
-        rc = find_hop(job, &path);
-    } else if (job->s->dry_run) { /* the plan is that of the second hop; nothing is copied */
-        return list_source(job, job->given);
-    } else {
-        char *via = stk_stage_named(job->s->via);
-        rc = via ? list_source(job, job->given) : stk_err_nomem(&job->run->err, 0);
-        job->hopping = true;
-        rc = rc ? rc : fill(job, via, true, &r);
-        job->hopping = false;
-        free(via);
-        path = r.path;
-        r.path = NULL;
-        stk_source_release(&job->src);
-    }
-    rc = rc ? rc : list_source(job, path);
-    stk_stage_result_release(&r);
-    free(path);
-    return rc;
-}
-
-/* ---- packing ---- */
-
-static int pack_into(void *user, const char *dst, struct stk_err *err)
-{
-    struct stk_stage_job *job = user;
-    const struct stk_stage_settings *s = job->s;
-    struct stk_open_options open = s->open;
-    struct stk_pack_options o = {
-        .format = s->pack, .resume = true, .progress = on_pack, .user = job};
-    open.jobs = (unsigned)s->jobs;
-    int rc = stk_pack_into(job->src.path, dst, &open, &o, job->packed, err);
-    stk_progress_clear(&job->run->progress);
-    return rc;
-}
-
-static int show_packed(struct stk_stage_job *job, const struct stk_stage_result *r)
-{
-    struct stk_run *run = job->run;
-    struct stk_buf out = STK_BUF_INIT;
-    if (r->already) {
-        stk_buf_printf(&out, "already there: %s as %s\n", job->src.path, job->s->pack);
-    } else {
-        stk_pack_text(job->packed, r->path, &out);
-        stk_pack_json(job->packed, &run->json);
-    }
-    stk_jw_put_bool(&run->json, "staged", true);
-    stk_jw_put_bool(&run->json, "already_there", r->already);
-    stk_jw_put_str(&run->json, "source", job->src.path);
-    stk_jw_put_str(&run->json, "path", r->path);
-    stk_jw_put_str(&run->json, "tier", job->tier);
-    stk_jw_put_str(&run->json, "set", r->id);
-    int rc = stk_say_text(run, &out);
-    if (rc == 0)
-        stk_stage_print_path(run, r->path);
-    return rc;
-}
-
-static int stage_packed(struct stk_stage_job *job)
-{
-    struct stk_stage_options o = stage_options(job, NULL);
-    struct stk_stage_result r = {0};
-    struct stk_pack_result packed = {0};
-    struct stk_tier *tier = NULL;
-    struct stk_err *err = &job->run->err;
-    job->packed = &packed;
-    int rc = stk_stage_open_tier(job, job->tier, job->named, &tier);
-    rc = rc ? rc : stk_stage_pack(&job->src, tier, job->s->pack, &o, pack_into, &r, err);
-    stk_tier_close(tier);
-    rc = rc ? rc : show_packed(job, &r);
-    stk_pack_result_release(&packed);
-    stk_stage_result_release(&r);
-    return rc;
-}
-
 /* ---- the command ---- */
 
 static int stage(struct stk_stage_job *job, const char *dst)
 {
     struct stk_stage_result r = {0};
-    int rc = job->s->via ? hop(job) : list_source(job, job->given);
+    int rc = job->s->via ? stk_stage_hop(job) : stk_stage_list_source(job, job->given);
     if (rc == 0 && job->s->dry_run)
         return stk_stage_plan(job, dst);
     rc = rc ? rc : stk_stage_place(job, dst, &job->src, job->src.bytes);
     if (rc == 0 && job->s->pack)
-        return stage_packed(job);
-    rc = rc ? rc : fill(job, job->tier, job->named, &r);
+        return stk_stage_packed(job);
+    rc = rc ? rc : stk_stage_fill_tier(job, job->tier, job->named, &r);
     rc = rc ? rc : show(job, &r);
     stk_stage_result_release(&r);
     return rc;
@@ -496,31 +368,6 @@ static int check_settings(struct stk_run *run)
     return 0;
 }
 
-/* `stage --list DST` is what one writes: a folder that is or has a tier is no source. */
-static void sort_args(const struct stk_run *run, const char **src, const char **dst)
-{
-    *src = run->opts.nargs > 0 ? run->opts.arg[0] : NULL;
-    *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
-    char *tier = *src && !*dst ? stk_stage_named(*src) : NULL;
-    char *mark = tier ? stk_path_join(tier, "tier.json") : NULL;
-    if (mark && access(mark, F_OK) == 0) {
-        *dst = *src;
-        *src = NULL;
-    }
-    free(mark);
-    free(tier);
-}
-
-static int run_on_sets(struct stk_run *run)
-{
-    const struct stk_stage_settings *s = run->settings;
-    const char *src, *dst;
-    sort_args(run, &src, &dst);
-    return s->list    ? stk_stage_list(run, src, dst)
-           : s->evict ? stk_stage_evict(run, src, dst)
-                      : stk_stage_check_copy(run, src, dst);
-}
-
 static int run_stage(struct stk_run *run)
 {
     const struct stk_stage_settings *s = run->settings;
@@ -528,7 +375,7 @@ static int run_stage(struct stk_run *run)
     if (rc)
         return rc;
     if (s->list || s->evict || s->verify)
-        return run_on_sets(run);
+        return stk_stage_on_sets(run);
     if (stk_stage_compare_asked(&s->compare))
         return stk_stage_compare_run(run, &s->compare);
     run->out_is_data = !s->dry_run;

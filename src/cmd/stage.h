@@ -74,10 +74,13 @@ int stk_stage_background(struct stk_stage_job *job, const char *dst);
 /* In that process: tells the one that started it that the copy has begun. */
 void stk_stage_report_begun(struct stk_stage_job *job);
 
-/* stage_sets.c: --list, --evict and --verify. src, dst: may be NULL. */
-int stk_stage_list(struct stk_run *run, const char *src, const char *dst);
-int stk_stage_evict(struct stk_run *run, const char *src, const char *dst);
-int stk_stage_check_copy(struct stk_run *run, const char *src, const char *dst);
+/* stage_sets.c: --list, --evict and --verify. */
+int stk_stage_on_sets(struct stk_run *run);
+
+/* stage_ways.c: --via. The first hop: afterwards the source that is listed is the copy in DIR. */
+int stk_stage_hop(struct stk_stage_job *job);
+/* --pack. The source is listed, and the tier chosen. */
+int stk_stage_packed(struct stk_stage_job *job);
 
 /* stage_spread.c: all ranks of srun or mpirun together. *done: they did it, or tried to; else this
  * process stages alone. */
@@ -87,6 +90,14 @@ int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done);
 int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
                         struct stk_tier **tier);
 void stk_stage_print_path(const struct stk_run *run, const char *path);
+/* Lists the source of the job: job->src. */
+int stk_stage_list_source(struct stk_stage_job *job, const char *path);
+struct stk_stage_options stk_stage_options_of(struct stk_stage_job *job,
+                                              const struct stk_stage_order *order);
+/* Fills the tier at that path from the source that is listed. */
+int stk_stage_fill_tier(struct stk_stage_job *job, const char *path, bool named,
+                        struct stk_stage_result *r);
+bool stk_stage_is_ending(struct stk_stage_job *job);
 int stk_stage_on_list(void *user, uint64_t files);
 /* Of the library, for staging and verifying. user: struct stk_stage_job. */
 int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total);

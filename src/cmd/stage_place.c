@@ -102,7 +102,7 @@ char *stk_stage_named(const char *dst)
 
 static bool answers(const char *path)
 {
-    struct stk_fs_look look = {.limit_s = ANSWER_S, .nearest = true};
+    struct stk_fs_look look = {.limit_s = ANSWER_S, .nearest = true, .no_purge = true};
     static struct stk_fs_facts facts;
     return stk_fs_facts(path, &look, &facts) != ETIMEDOUT;
 }
@@ -200,6 +200,9 @@ bool stk_stage_is_new(const char *path)
 void stk_stage_stripe(struct stk_stage_job *job, const char *path)
 {
     char what[64];
+    /* Only Lustre has stripes, and the folder was looked at when it was judged. */
+    if (job->target && !job->target->facts.error && !job->target->facts.stripes)
+        return;
     uint64_t mean = job->src.count ? job->src.bytes / job->src.count : job->file_bytes;
     stk_target_stripe(path, mean, REQUEST_BYTES, what, sizeof what);
     if (what[0])

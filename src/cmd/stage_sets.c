@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -87,7 +88,7 @@ static int list_tier(void *user, const char *path)
     return rc;
 }
 
-int stk_stage_list(struct stk_run *run, const char *src, const char *dst)
+static int list_sets(struct stk_run *run, const char *src, const char *dst)
 {
     struct tour t;
     if (!dst)
@@ -154,7 +155,7 @@ static int nothing_there(struct stk_run *run, const char *src)
                        "there is no copy of it; `stoker stage --list` lists the copies");
 }
 
-int stk_stage_evict(struct stk_run *run, const char *src, const char *dst)
+static int evict_sets(struct stk_run *run, const char *src, const char *dst)
 {
     struct tour t;
     tour_begin(&t, run, src);
@@ -205,7 +206,7 @@ static int verify_in(void *user, const char *path)
     return rc;
 }
 
-int stk_stage_check_copy(struct stk_run *run, const char *src, const char *dst)
+static int check_copy(struct stk_run *run, const char *src, const char *dst)
 {
     struct tour t;
     tour_begin(&t, run, src);
@@ -218,4 +219,31 @@ int stk_stage_check_copy(struct stk_run *run, const char *src, const char *dst)
     rc = rc ? rc : t.status;
     tour_end(&t);
     return rc;
+}
+
+/* ---- which ---- */
+
+/* `stage --list DST` is what one writes: a folder that is or has a tier is no source. */
+static void sort_args(const struct stk_run *run, const char **src, const char **dst)
+{
+    *src = run->opts.nargs > 0 ? run->opts.arg[0] : NULL;
+    *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
+    char *tier = *src && !*dst ? stk_stage_named(*src) : NULL;
+    char *mark = tier ? stk_path_join(tier, "tier.json") : NULL;
+    if (mark && access(mark, F_OK) == 0) {
+        *dst = *src;
+        *src = NULL;
+    }
+    free(mark);
+    free(tier);
+}
+
+int stk_stage_on_sets(struct stk_run *run)
+{
+    const struct stk_stage_settings *s = run->settings;
+    const char *src, *dst;
+    sort_args(run, &src, &dst);
+    return s->list    ? list_sets(run, src, dst)
+           : s->evict ? evict_sets(run, src, dst)
+                      : check_copy(run, src, dst);
 }

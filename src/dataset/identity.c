@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "dataset/dataset.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #define SIZES_MAX                                                                                  \
@@ -40,9 +41,11 @@ static void read_excerpt(struct excerpt *x, const struct stk_files *files, uint6
     if (!x->readable)
         return;
     uint64_t n = f.size < BLOCK ? f.size : BLOCK, last = f.size - n;
+    const uint64_t at[BLOCKS] = {0, last / 2, last};
+    for (unsigned i = 1; i < BLOCKS; i++) /* they come while the first one is read */
+        (void)posix_fadvise(f.fd, (off_t)at[i], (off_t)n, POSIX_FADV_WILLNEED);
     for (unsigned i = 0; i < BLOCKS; i++)
-        if (stk_pread_full(f.fd, x->p[i], (size_t)n, (uint64_t[]){0, last / 2, last}[i], &x->got[i],
-                           NULL, NULL) < 0)
+        if (stk_pread_full(f.fd, x->p[i], (size_t)n, at[i], &x->got[i], NULL, NULL) < 0)
             x->got[i] = 0;
     stk_file_close(&f);
 }

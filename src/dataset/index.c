@@ -16,6 +16,7 @@
 #define SMALL_MAX   (1ull << 30) /* bytes of all tables that are loaded at once */
 #define SAMPLES_MAX (1ull << 48) /* so that no sum of sample numbers overflows */
 #define SIZE_MOST   (1ull << 40) /* of a file: its blocks' checksums are kept */
+#define AHEAD       (1u << 20)   /* an index up to this size is asked for as a whole */
 
 static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_FILES] = sizeof(struct stk_index_file),
@@ -195,6 +196,8 @@ static int open_index(struct stk_index *idx, int fd, const char *path, struct st
     idx->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (!idx->path || idx->fd < 0)
         return idx->path ? stk_err_sys(err, path, "open") : stk_err_nomem(err, strlen(path));
+    if (size <= AHEAD) /* one round trip instead of one for each table */
+        (void)posix_fadvise(fd, 0, (off_t)size, POSIX_FADV_WILLNEED);
     int rc = make_room(idx, size, err);
     if (rc == 0)
         rc = stk_index_read(idx, (void *)(uintptr_t)idx->h, 0, STK_INDEX_TABLES, err);

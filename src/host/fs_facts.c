@@ -30,7 +30,7 @@ const char *stk_reach_name(enum stk_reach reach)
 
 struct question {
     const char *path;
-    bool nearest;
+    bool nearest, no_purge;
 };
 
 static enum stk_reach reach_of(const struct stk_fs *fs)
@@ -106,7 +106,7 @@ static void take_owner(const char *path, struct stk_fs_facts *f)
 }
 
 /* The file system itself first: if what follows hangs, that much is known. */
-static void take_all(const char *path, struct stk_fs_facts *f)
+static void take_all(const char *path, bool purge, struct stk_fs_facts *f)
 {
     static struct stk_mount m;
     struct statfs sf;
@@ -117,7 +117,8 @@ static void take_all(const char *path, struct stk_fs_facts *f)
         take_kind(&m, &sf, f);
     take_space(f);
     take_owner(path, f);
-    (void)stk_purge_rule(f->path, &f->purge);
+    if (purge)
+        (void)stk_purge_rule(f->path, &f->purge);
     f->quota_told = f->stripes ? stk_lustre_quota(f->path, &f->quota_bytes, &f->quota_files)
                                : stk_quota_left(m.source, &f->quota_bytes, &f->quota_files);
     if (f->stripes)
@@ -146,7 +147,7 @@ static int look_at(void *user, void *answer)
     f->quota_bytes = f->quota_files = UINT64_MAX;
     if (!resolve(q->path, q->nearest, f->path))
         return errno;
-    take_all(q->path, f);
+    take_all(q->path, !q->no_purge, f);
     return 0;
 }
 
@@ -171,7 +172,7 @@ int stk_fs_facts(const char *path, const struct stk_fs_look *look, struct stk_fs
         int n = snprintf(absolute, sizeof absolute, "%s/%s", cwd, path);
         path = n > 0 && (size_t)n < sizeof absolute ? absolute : path;
     }
-    struct question q = {path, look && look->nearest};
+    struct question q = {path, look && look->nearest, look && look->no_purge};
     struct stk_errand e = {.inside = look_at,
                            .user = &q,
                            .limit_s = look && look->limit_s > 0 ? look->limit_s : LIMIT_S,

@@ -42,6 +42,7 @@ struct stk_fs_look {
     bool nearest;            /* if path does not exist: the nearest folder above it */
     int (*stop)(void *user); /* may be NULL; non-zero: give up (ECANCELED) */
     void *user;
+    bool no_purge; /* do not look for rules that remove old files: that takes hundreds of calls */
 };
 
 /* Fills *out in every case, and returns out->error. look may be NULL. */

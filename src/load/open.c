@@ -308,6 +308,8 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     int rc = ld->o.io ? stk_io_find(ld->o.io, &kind, err) : 0;
     if (rc == 0)
         rc = parse_decode(ld, err);
+    if (rc == 0) /* first: who fills a tier meanwhile lets us read the source before it */
+        rc = open_tier(ld, err);
     if (rc == 0)
         rc = stk_reader_new(ld->ds, &ld->reader, err);
     if (rc == 0)
@@ -320,9 +322,6 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     stk_loader_warn(ld, &ld->plan[ld->o.epoch % 2].order);
-    rc = open_tier(ld, err);
-    if (rc < 0)
-        return rc;
     struct stk_io_config cfg = {.kind = engine_for(ld, kind),
                                 .depth = ld->o.depth,
                                 .bytes = INFLIGHT_MOST,

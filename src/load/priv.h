@@ -253,6 +253,7 @@ struct stk_loader {
     _Atomic uint32_t refs;       /* one while open, and one per delivered batch */
     int pid;
     struct stk_tier_overlay *tier; /* NULL: only the source is read */
+    bool started;                  /* a batch was complete. With the lock */
     struct stk_files files;        /* the dataset's, with the tier in front */
     struct stk_io *io;
     struct stk_regions regions;

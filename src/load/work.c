@@ -305,6 +305,19 @@ static void stretch_done(struct stk_loader *ld)
     pthread_mutex_unlock(&ld->lock);
 }
 
+/* All samples of a batch are there. */
+static void batch_done(struct stk_loader *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    bool first = ld->tier && !ld->started;
+    ld->started = true;
+    if (ld->waiting)
+        pthread_cond_signal(&ld->ready_cond);
+    pthread_mutex_unlock(&ld->lock);
+    if (first)
+        stk_tier_overlay_started(ld->tier);
+}
+
 static void do_samples(struct worker *w, struct item *it)
 {
     struct batch *b = it->batch;
@@ -339,12 +352,8 @@ static void do_samples(struct worker *w, struct item *it)
     if (last)
         stretch_done(ld);
     stk_batch_grown(b, n);
-    if (atomic_fetch_sub_explicit(&b->todo, n, memory_order_acq_rel) == n) {
-        pthread_mutex_lock(&ld->lock);
-        if (ld->waiting)
-            pthread_cond_signal(&ld->ready_cond);
-        pthread_mutex_unlock(&ld->lock);
-    }
+    if (atomic_fetch_sub_explicit(&b->todo, n, memory_order_acq_rel) == n)
+        batch_done(ld);
 }
 
 /* A huge record must not leave a buffer of its size in every thread. */

@@ -14,8 +14,12 @@
 #include "stage/priv.h"
 
 #define SMALL_MAX   (1u << 20) /* files up to this size are read whole, without an engine */
-#define BATCH_FILES 64         /* small files that a thread claims together */
+#define BATCH_FILES 64         /* small files that a thread claims together, at most */
+#define BATCHES     4          /* per thread, at least: threads that wait for a source all have work */
+#define FAR_THREADS 128u       /* on a source that answers late; they mostly wait */
 #define PAUSE_S     0.05       /* between two looks at a request to stop */
+#define YIELD_S     0.002      /* between two looks at whether others still go first */
+#define YIELD_MOST  1.0        /* s: a reader that takes longer has other troubles than us */
 
 /* ---- progress and rate ---- */
 
@@ -52,6 +56,26 @@ int stk_copying_pause(struct stk_copying *c, double seconds, struct stk_err *err
     return rc;
 }
 
+static bool must_yield(struct stk_copying *c)
+{
+    const struct stk_copy_options *o = c->o;
+    bool asked = o->gentle && o->others_first && o->others_first(o->user);
+    double now = asked ? stk_now() : 0;
+    pthread_mutex_lock(&c->rate_lock);
+    c->yields_s = !asked ? 0 : c->yields_s > 0 ? c->yields_s : now;
+    bool yields = asked && now - c->yields_s < YIELD_MOST;
+    pthread_mutex_unlock(&c->rate_lock);
+    return yields;
+}
+
+int stk_copying_yield(struct stk_copying *c, struct stk_err *err)
+{
+    int rc = 0;
+    while (rc == 0 && must_yield(c))
+        rc = stk_copying_pause(c, YIELD_S, err);
+    return rc;
+}
+
 uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n)
 {
     return c->o->no_hash ? 0 : stk_tier_hash(p, n);
@@ -63,6 +87,7 @@ struct small {
     struct stk_copying *c;
     const size_t *number; /* of the parts */
     size_t n;
+    size_t batch;  /* files that a thread claims together */
     uint8_t **buf; /* one per thread */
 };
 
@@ -71,6 +96,7 @@ static int copy_file(struct small *s, uint64_t file, uint8_t *buf, struct stk_er
     struct stk_copying *c = s->c;
     size_t size = (size_t)c->src->file[file].size;
     int rc = stk_copying_pause(c, stk_copying_delay(c, size), err);
+    rc = rc ? rc : stk_copying_yield(c, err);
     rc = rc ? rc : stk_file_read_whole(&c->src->files, file, buf, size, err);
     if (rc == 0)
         rc = c->sink->put(c->sink, file, 0, buf, size, stk_copying_hash(c, buf, size), err);
@@ -103,7 +129,7 @@ static int copy_run(struct small *s, uint64_t first, uint64_t n, uint8_t *buf, s
  * far apart, which mostly are of different folders. A permutation. */
 static uint64_t far_apart(const struct small *s, uint64_t item)
 {
-    uint64_t n = (s->n + BATCH_FILES - 1) / BATCH_FILES, ways = s->c->threads, long_ways = n % ways;
+    uint64_t n = (s->n + s->batch - 1) / s->batch, ways = s->c->threads, long_ways = n % ways;
     uint64_t way = item % ways, step = item / ways;
     return way * (n / ways) + (way < long_ways ? way : long_ways) + step;
 }
@@ -112,7 +138,7 @@ static int copy_batch(void *user, uint64_t item, unsigned thread, struct stk_err
 {
     struct small *s = user;
     item = s->c->o->any_order ? far_apart(s, item) : item;
-    size_t i = item * BATCH_FILES, end = i + BATCH_FILES < s->n ? i + BATCH_FILES : s->n;
+    size_t i = item * s->batch, end = i + s->batch < s->n ? i + s->batch : s->n;
     if (!s->buf[thread] && !(s->buf[thread] = malloc(SMALL_MAX)))
         return stk_err_nomem(err, SMALL_MAX);
     int rc = 0;
@@ -126,13 +152,19 @@ static int copy_batch(void *user, uint64_t item, unsigned thread, struct stk_err
     return rc;
 }
 
+static size_t choose_batch(size_t files, unsigned threads)
+{
+    size_t n = files / ((size_t)threads * BATCHES);
+    return n < 1 ? 1 : n < BATCH_FILES ? n : BATCH_FILES;
+}
+
 static int copy_small(struct stk_copying *c, const size_t *number, size_t n, struct stk_err *err)
 {
-    struct small s = {.c = c, .number = number, .n = n};
+    struct small s = {.c = c, .number = number, .n = n, .batch = choose_batch(n, c->threads)};
     s.buf = calloc(c->threads, sizeof *s.buf);
     if (!s.buf)
         return stk_err_nomem(err, c->threads * sizeof *s.buf);
-    uint64_t items = (n + BATCH_FILES - 1) / BATCH_FILES;
+    uint64_t items = (n + s.batch - 1) / s.batch;
     int rc = stk_pool_run(c->threads, items, copy_batch, &s, err);
     for (unsigned i = 0; i < c->threads; i++)
         free(s.buf[i]);
@@ -142,15 +174,16 @@ static int copy_small(struct stk_copying *c, const size_t *number, size_t n, str
 
 /* ---- the whole ---- */
 
-/* On a file system of another node, threads mostly wait. */
-static unsigned choose_threads(const struct stk_source *src, unsigned asked)
+/* On a file system of another node, threads mostly wait; but if others read it too, they would wait
+ * behind all of ours. */
+static unsigned choose_threads(const struct stk_source *src, const struct stk_copy_options *o)
 {
     unsigned cpus = stk_cpus();
-    if (asked)
-        return asked;
+    if (o->threads)
+        return o->threads;
     if (stk_files_are_local(&src->files))
         return 2 * cpus < 32 ? 2 * cpus : 32;
-    return 8 * cpus < 32 ? 32 : 8 * cpus < 128 ? 8 * cpus : 128;
+    return o->gentle ? FAR_THREADS / 4 : FAR_THREADS;
 }
 
 /* Small parts to the front of number[], large ones behind them, each in order. */
@@ -180,7 +213,7 @@ int stk_copy(const struct stk_source *src, const struct stk_part *part, size_t n
     if (!number)
         return stk_err_nomem(err, nparts * sizeof *number);
     pthread_mutex_init(&c.rate_lock, NULL);
-    c.threads = choose_threads(src, o->threads);
+    c.threads = choose_threads(src, o);
     size_t small = divide(src, part, nparts, number);
     int rc = copy_small(&c, number, small, err);
     if (rc == 0 && small < nparts)

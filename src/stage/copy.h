@@ -49,6 +49,9 @@ struct stk_copy_options {
     /* Called often, from any thread; non-zero: stop (STK_E_STOPPED). Bytes and small files put so
      * far. May be NULL. */
     int (*progress)(void *user, uint64_t bytes, uint64_t files);
+    /* True if others ask us to begin no reads now. Called before each read if `gentle`. May be NULL.
+     * They are obeyed for a second at most. */
+    bool (*others_first)(void *user);
     void *user;
 };
 

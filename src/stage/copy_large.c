@@ -1,10 +1,6 @@
 /*
  * copy_large.c - copies large files: one thread keeps many reads in flight through an engine, a few
- * others hash the parcels that arrived and give them to the sink.
- *
- * Reads end in any order. If the hash of a whole file is to be compared, a parcel that came early
- * keeps its buffer until its turn: the thread that has the next one hashes all that follow. Reads
- * are submitted in order, so the parcel that all wait for is always in flight.
+ * others hash the parcels that arrived and give them to the sink (copy_write.c).
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,285 +9,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/hash.h"
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "host/memory.h"
-#include "io/io.h"
-#include "stage/priv.h"
+#include "stage/copy_large.h"
 
 #define MEMORY_MOST  (256ull << 20)
 #define MEMORY_LEAST (32ull << 20)
 #define WRITERS_MOST 16u
-#define LANES_MOST   16u
 #define LOCAL_READS  16u   /* in flight: on a local disk, more of them only wait */
 #define GENTLE_S     0.025 /* others may wait so long behind our reads... */
 #define GENTLE_TIMES 2.0   /* ...or so many times what a read takes if nothing else is read */
 #define GENTLE_LEAST 1.0   /* reads in flight */
 #define GENTLE_STEP  0.25  /* change of their number per read that ended */
-
-/* A part being copied. */
-struct flow {
-    const struct stk_part *part;
-    uint64_t left; /* parcels that are in flight or not submitted yet */
-    uint64_t next; /* the parcel whose turn it is to be hashed */
-    bool in_order; /* hash the whole file */
-    bool passing;  /* a thread is taking parcels from `early` */
-    bool whole;    /* the sink has all of the file */
-    struct stk_hash hash;
-    struct cargo *early; /* parcels that came before their turn, sorted */
-};
-
-/* Writers of one file wait for each other: parcels of several parts are read in turn. */
-struct lane {
-    struct flow *flow; /* NULL: none */
-    uint64_t parcel;   /* of it to submit next */
-};
-
-/* A buffer and what it holds. */
-struct cargo {
-    struct stk_io_req req;
-    struct flow *flow;
-    uint64_t parcel;
-    uint8_t *buf;
-    uint64_t hash; /* stk_tier_hash() of the first `hashed` bytes */
-    size_t hashed;
-    double begun_s; /* when it was submitted */
-    struct cargo *link;
-};
-
-/* Reads of a source that others read as well: what they ask for waits behind what is in flight, so
- * that is as little as keeps the source busy. */
-struct gentle {
-    bool on;
-    double most;             /* reads in flight */
-    double least_s, usual_s; /* that a read took: at least, on average; 0: none has ended */
-};
-
-struct large {
-    struct stk_copying *c;
-    struct stk_io *io;
-    uint8_t *memory;
-    size_t memory_size;
-    struct cargo *cargo;
-    size_t ncargos;
-    const size_t *number; /* of the parts */
-    struct flow *flow;    /* of each part */
-    size_t n, at;         /* the next part that no lane has begun */
-    struct lane lane[LANES_MOST];
-    unsigned nlanes, busy,
-        turn; /* busy: lanes that have a part; turn: the lane that submits next */
-    size_t flying;
-    struct gentle gentle;
-    double not_before_s; /* the rate allows no read until then */
-    pthread_mutex_t lock;
-    pthread_cond_t ready_cond;
-    struct cargo *free, *ready, **ready_last;
-    bool over; /* the writers end when nothing is ready */
-    int rc;    /* the first error */
-    struct stk_err err;
-};
-
-/* ---- errors ---- */
-
-static void fail(struct large *l, int rc, const struct stk_err *err)
-{
-    pthread_mutex_lock(&l->lock);
-    if (l->rc == 0) {
-        l->rc = rc;
-        l->err = *err;
-    }
-    pthread_mutex_unlock(&l->lock);
-    atomic_store(&l->c->stop, true);
-}
-
-static bool is_stopping(const struct large *l)
-{
-    return atomic_load(&l->c->stop);
-}
-
-static void give_back(struct large *l, struct cargo *x)
-{
-    pthread_mutex_lock(&l->lock);
-    x->flow = NULL;
-    x->link = l->free;
-    l->free = x;
-    pthread_mutex_unlock(&l->lock);
-    stk_io_wake(l->io);
-}
-
-/* ---- the hash of a whole file ---- */
-
-static void insert_early(struct flow *f, struct cargo *x)
-{
-    struct cargo **at = &f->early;
-    while (*at && (*at)->parcel < x->parcel)
-        at = &(*at)->link;
-    x->link = *at;
-    *at = x;
-}
-
-/* The parcel whose turn it is; any, if the whole file is not hashed. *hash: hash it. */
-static struct cargo *take_early(struct large *l, struct flow *f, bool *hash)
-{
-    pthread_mutex_lock(&l->lock);
-    struct cargo *x = f->early;
-    x = x && (x->parcel == f->next || !f->in_order) ? x : NULL;
-    if (x)
-        f->early = x->link;
-    else
-        f->passing = false;
-    f->next += x != NULL;
-    *hash = f->in_order;
-    pthread_mutex_unlock(&l->lock);
-    return x;
-}
-
-/* Hashes the parcels whose turn has come, and gives their buffers back. x: one that arrived, or
- * NULL. Returns how many are over. */
-static uint64_t pass(struct large *l, struct flow *f, struct cargo *x)
-{
-    uint64_t over = 0;
-    bool hash;
-    pthread_mutex_lock(&l->lock);
-    if (x)
-        insert_early(f, x);
-    bool mine = !f->passing;
-    f->passing = true;
-    pthread_mutex_unlock(&l->lock);
-    for (struct cargo *y; mine && (y = take_early(l, f, &hash)); over++) {
-        if (hash)
-            stk_hash_update(&f->hash, y->req.data, y->req.len);
-        give_back(l, y);
-    }
-    return over;
-}
-
-/* The whole file is not hashed: a parcel of it is missing here. */
-static void forget_hash(struct large *l, struct flow *f)
-{
-    pthread_mutex_lock(&l->lock);
-    f->in_order = false;
-    pthread_mutex_unlock(&l->lock);
-}
-
-/* ---- writers ---- */
-
-static int finish(struct large *l, struct flow *f, struct stk_err *err)
-{
-    struct stk_copying *c = l->c;
-    const struct stk_tier_file *file = &c->src->file[f->part->file];
-    /* If nothing is to be hashed, nor shall the tier do so. */
-    bool known = f->in_order || (c->o->no_hash && file->hashed);
-    uint64_t hash = f->in_order ? stk_hash_final(&f->hash) : file->hash;
-    if (!f->whole)
-        return 0;
-    int rc =
-        c->sink->finish ? c->sink->finish(c->sink, f->part->file, known ? &hash : NULL, err) : 0;
-    return rc ? rc : stk_copying_tell(c, 0, 1, err);
-}
-
-/* Counts parcels of a part that are over; the last one finishes the part. */
-static void settle(struct large *l, struct flow *f, uint64_t n)
-{
-    struct stk_err err = {0};
-    pthread_mutex_lock(&l->lock);
-    f->left -= n;
-    bool last = n && f->left == 0;
-    pthread_mutex_unlock(&l->lock);
-    if (!last)
-        return;
-    int rc = is_stopping(l) ? 0 : finish(l, f, &err);
-    if (rc < 0)
-        fail(l, rc, &err);
-}
-
-/* Why a read gave nothing usable; 0: it did. */
-static int check_read(struct large *l, struct cargo *x, struct stk_err *err)
-{
-    struct stk_io_req *req = &x->req;
-    if (req->code < 0 && req->why)
-        *err = *req->why;
-    else if (req->code < 0)
-        stk_err_set(err, req->code, NULL, -1, "cannot be read");
-    else if (req->changed)
-        stk_err_set(err, STK_E_STALE, NULL, -1, "the file changed while it was copied; run again");
-    int rc = req->code < 0 ? req->code : req->changed ? STK_E_STALE : 0;
-    if (rc)
-        stk_files_blame(&l->c->src->files, req->file, err);
-    free(req->why);
-    req->why = NULL;
-    return rc;
-}
-
-/* Hashes up to byte n. */
-static void hash_to(struct cargo *x, size_t n)
-{
-    x->hash = stk_tier_hash_more(x->hash, x->req.data + x->hashed, n - x->hashed);
-    x->hashed = n;
-}
-
-/* The first n bytes have arrived, and are in the cache of this core. */
-static void hash_arrived(struct stk_io_req *req, size_t n)
-{
-    struct cargo *x = req->user;
-    if (n == 0)
-        x->hash = x->hashed = 0;
-    hash_to(x, n);
-}
-
-static int put(struct large *l, struct cargo *x, struct stk_err *err)
-{
-    struct stk_copying *c = l->c;
-    if (!c->o->no_hash)
-        hash_to(x, x->req.len);
-    int rc = c->sink->put(c->sink, x->req.file, x->parcel, x->req.data, x->req.len, x->hash, err);
-    if (rc == 1) {
-        pthread_mutex_lock(&l->lock);
-        x->flow->whole = true;
-        pthread_mutex_unlock(&l->lock);
-    }
-    return rc < 0 ? rc : stk_copying_tell(c, x->req.len, 0, err);
-}
-
-/* One that arrived, good or bad. */
-static void take_cargo(struct large *l, struct cargo *x)
-{
-    struct stk_copying *c = l->c;
-    struct flow *f = x->flow;
-    struct stk_err err = {0};
-    int rc = check_read(l, x, &err);
-    if (rc == 0 && !is_stopping(l))
-        rc = put(l, x, &err);
-    if (c->sink->drop)
-        c->sink->drop(c->sink, x->req.file, x->parcel);
-    if (rc < 0) {
-        forget_hash(l, f);
-        fail(l, rc, &err);
-    }
-    settle(l, f, pass(l, f, x));
-}
-
-static struct cargo *wait_ready(struct large *l)
-{
-    pthread_mutex_lock(&l->lock);
-    while (!l->ready && !l->over)
-        pthread_cond_wait(&l->ready_cond, &l->lock);
-    struct cargo *x = l->ready;
-    if (x && !(l->ready = x->link))
-        l->ready_last = &l->ready;
-    pthread_mutex_unlock(&l->lock);
-    return x;
-}
-
-static void *write_main(void *user)
-{
-    struct large *l = user;
-    for (struct cargo *x; (x = wait_ready(l));)
-        take_cargo(l, x);
-    return NULL;
-}
-
 /* ---- the reader ---- */
 
 static struct cargo *take_free(struct large *l)
@@ -325,15 +55,15 @@ static void end_flow(struct large *l, struct lane *lane)
     struct flow *f = lane->flow;
     lane->flow = NULL;
     l->busy--;
-    settle(l, f, 1);
+    stk_large_settle(l, f, 1);
 }
 
 static void skip_parcel(struct large *l, struct lane *lane)
 {
     atomic_fetch_add(&l->c->skipped, 1);
     lane->parcel++;
-    forget_hash(l, lane->flow);
-    settle(l, lane->flow, 1 + pass(l, lane->flow, NULL));
+    stk_large_forget_hash(l, lane->flow);
+    stk_large_settle(l, lane->flow, 1 + stk_large_pass(l, lane->flow, NULL));
 }
 
 static void submit(struct large *l, struct lane *lane, struct cargo *x)
@@ -348,7 +78,7 @@ static void submit(struct large *l, struct lane *lane, struct cargo *x)
                                  .buf = x->buf,
                                  .segment = -1,
                                  .user = x,
-                                 .arrived = l->c->o->no_hash ? NULL : hash_arrived};
+                                 .arrived = l->c->o->no_hash ? NULL : stk_large_arrived};
     double delay = stk_copying_delay(l->c, x->req.len);
     l->not_before_s = delay > 0 ? stk_now() + delay : 0;
     l->flying++;
@@ -386,7 +116,7 @@ static bool submit_one(struct large *l)
         return true;
     }
     if (x)
-        give_back(l, x);
+        stk_large_give_back(l, x);
     if (lane && lane->parcel < p->first + p->count)
         skip_parcel(l, lane);
     else if (lane)
@@ -440,22 +170,24 @@ static void pass_on(struct large *l, struct stk_io_req **done, size_t n)
     l->flying -= n;
 }
 
-/* Sleeps until the rate allows the next read; reads that end meanwhile wait. */
+/* Sleeps until the rate, and readers that go first, allow the next read; reads that end meanwhile
+ * wait. */
 static void hold_back(struct large *l, struct stk_err *err)
 {
     double left = l->not_before_s - stk_now();
     int rc = left > 0 ? stk_copying_pause(l->c, left, err) : 0;
+    rc = rc ? rc : stk_copying_yield(l->c, err);
     if (rc < 0)
-        fail(l, rc, err);
+        stk_large_fail(l, rc, err);
 }
 
 static void read_all(struct large *l)
 {
     struct stk_io_req *done[16];
     struct stk_err err = {0};
-    while (!is_stopping(l) && (!is_submitted(l) || l->flying)) {
+    while (!stk_large_stopping(l) && (!is_submitted(l) || l->flying)) {
         bool more = true;
-        while (more && !is_stopping(l) && may_submit(l)) {
+        while (more && !stk_large_stopping(l) && may_submit(l)) {
             hold_back(l, &err);
             more = submit_one(l);
         }
@@ -464,7 +196,7 @@ static void read_all(struct large *l)
         pass_on(l, done, stk_io_reap(l->io, done, 16, true));
         int rc = stk_copying_tell(l->c, 0, 0, &err);
         if (rc < 0)
-            fail(l, rc, &err);
+            stk_large_fail(l, rc, &err);
     }
     stk_io_stop(l->io);
 }
@@ -530,7 +262,7 @@ static unsigned start_writers(struct large *l, pthread_t *thread, unsigned n)
     sigdelset(&all, SIGBUS);
     sigdelset(&all, SIGSEGV);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (started < n && pthread_create(&thread[started], NULL, write_main, l) == 0)
+    while (started < n && pthread_create(&thread[started], NULL, stk_large_write, l) == 0)
         started++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return started;
@@ -570,7 +302,7 @@ int stk_copy_large(struct stk_copying *c, const size_t *number, size_t n, struct
                       .nlanes = 1,
                       .gentle = {.on = c->o->gentle, .most = GENTLE_LEAST}};
     if (c->o->any_order)
-        l.nlanes = c->threads < LANES_MOST ? c->threads : LANES_MOST;
+        l.nlanes = c->threads < STK_COPY_LANES ? c->threads : STK_COPY_LANES;
     l.ready_last = &l.ready;
     pthread_mutex_init(&l.lock, NULL);
     pthread_cond_init(&l.ready_cond, NULL);

@@ -17,6 +17,7 @@ struct stk_copying {
     _Atomic bool stop; /* after the first error */
     pthread_mutex_t rate_lock;
     double rate_free_s; /* when the bytes taken so far have passed at the allowed rate */
+    double yields_s;    /* since when others go first; 0: they do not. With rate_lock */
 };
 
 /* Counts n bytes (and files) that were put, and asks whether to go on. */
@@ -25,6 +26,8 @@ int stk_copying_tell(struct stk_copying *c, uint64_t bytes, uint64_t files, stru
 double stk_copying_delay(struct stk_copying *c, uint64_t n);
 /* Sleeps that long, but not beyond a request to stop. */
 int stk_copying_pause(struct stk_copying *c, double seconds, struct stk_err *err);
+/* Waits while others go first. */
+int stk_copying_yield(struct stk_copying *c, struct stk_err *err);
 /* stk_tier_hash(), or 0 if nothing is to be hashed. */
 uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n);
 

@@ -4,59 +4,23 @@
  */
 #include "stage/spread.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/pool.h"
-#include "base/units.h"
-#include "stage/spread_priv.h"
-#include "stage/target.h"
+#include "stage/spread_run.h"
 
-#define ANSWER_S  STK_COMM_FOREVER /* only a lost rank ends a wait: a node may be slow */
-#define PASSES    2u               /* of the ring: once more if a node could not read its part */
-#define TICK_S    0.05
-#define DISK_S    60.0 /* unless the caller says otherwise */
-#define SYNC_TIMES 10  /* the time that was spent so far */
-#define INDEX_MAX (1ull << 40)
+#define TICK_S 0.05
+#define DISK_S 60.0 /* unless the caller says otherwise */
 
 const char *const stk_spread_names[] = {"auto", "replicate", "shard", NULL};
 
-struct spread {
-    struct stk_comm *all, *leaders;
-    struct stk_spread_options o;
-    struct stk_spread_result *r;
-    struct stk_source src;
-    struct spread_map map;
-    uint32_t node, nodes;
-    struct stk_spread_node me;
-    struct spread_counts counts;
-    struct stk_tier *tier;
-    struct stk_tier_set *set;
-    uint64_t room;
-    uint8_t *readers;  /* by node */
-    uint64_t *shall;   /* parcels that this node shall have */
-    uint64_t *missing; /* those that travel */
-    uint64_t *wanted;  /* SHARD: by node; else NULL */
-    int index_fd;      /* the index of the source, in memory; -1: none */
-    char index_path[64];
-    struct spread_status *status;
-    double start, ticked, disk_s;
-    bool agreed; /* the error is known to all ranks */
-    _Atomic bool stuck; /* a thread waits for the disk: it ends without a word when that answers */
-    bool unread;        /* some parcels could be read by no node */
-    int read_rc; /* why this node could not read its part; another one may have read it */
-    struct stk_err read_err;
-};
-
 /* ---- this node's record ---- */
 
-static void note_failure(struct spread *s, int code, const struct stk_err *err)
+void stk_spread_failed(struct spread *s, int code, const struct stk_err *err)
 {
     char text[2200];
     if (s->me.code)
@@ -75,19 +39,19 @@ static void take_counts(struct spread *s)
     s->me.seconds = stk_now() - s->start;
 }
 
-static void enter_phase(struct spread *s, const char *phase)
+void stk_spread_enter(struct spread *s, const char *phase)
 {
     snprintf(s->me.phase, sizeof s->me.phase, "%s", phase);
     take_counts(s);
     stk_status_write(s->status, &s->me, true);
 }
 
-static int tell(struct spread *s, enum stk_stage_phase phase, uint64_t bytes)
+int stk_spread_tell(struct spread *s, enum stk_stage_phase phase, uint64_t bytes)
 {
     return s->o.progress ? s->o.progress(s->o.user, phase, bytes, s->src.bytes) : 0;
 }
 
-static int tick(void *user)
+int stk_spread_tick(void *user)
 {
     struct spread *s = user;
     double now = stk_now();
@@ -96,494 +60,26 @@ static int tick(void *user)
     s->ticked = now;
     take_counts(s);
     stk_status_write(s->status, &s->me, false);
-    return tell(s, STK_STAGE_COPY, s->me.there);
-}
-
-/* ---- the list ---- */
-
-struct hello {
-    int32_t code;
-    uint64_t list, index; /* bytes that follow */
-    struct stk_err err;
-};
-
-static void read_index(struct spread *s, struct stk_buf *index)
-{
-    if (s->src.index && stk_read_file(s->src.index, INDEX_MAX, index, NULL) < 0)
-        stk_buf_reset(index);
-}
-
-/* An index beside the source is read once, too: the others keep it in memory until it is written to
- * their copies. */
-static int keep_index(struct spread *s, const void *p, size_t n, struct stk_err *err)
-{
-    s->index_fd = memfd_create("stoker-index", MFD_CLOEXEC);
-    if (s->index_fd < 0)
-        return stk_err_sys(err, NULL, "memory for the index");
-    int rc = stk_write_full(s->index_fd, p, n, "index", err);
-    snprintf(s->index_path, sizeof s->index_path, "/proc/self/fd/%d", s->index_fd);
-    s->src.index = s->index_path;
-    return rc;
-}
-
-static int list_source(struct spread *s, const char *path, struct stk_buf *list,
-                       struct stk_buf *index, struct hello *h)
-{
-    h->code = stk_source_open(&s->src, path, &s->o.source, &h->err);
-    if (h->code == 0) {
-        stk_source_encode(&s->src, list);
-        read_index(s, index);
-        h->code = stk_buf_check(list, &h->err);
-    }
-    h->list = list->len;
-    h->index = index->fail ? 0 : index->len;
-    return h->code;
-}
-
-/* Every rank gets the list, or the error. Ranks that lead no node have no use for it. */
-static int share_list(struct spread *s, const char *path, struct stk_err *err)
-{
-    struct stk_buf list = STK_BUF_INIT, index = STK_BUF_INIT;
-    struct hello h = {0};
-    bool first = stk_comm_rank(s->all) == 0, leads = s->leaders != NULL;
-    if (first)
-        (void)list_source(s, path, &list, &index, &h);
-    int rc = stk_comm_bcast(s->all, 0, &h, sizeof h, ANSWER_S, err);
-    if (!rc && h.code) {
-        s->agreed = true;
-        if (err)
-            *err = h.err;
-        rc = h.code;
-    }
-    if (!rc && leads && !first &&
-        (!stk_buf_extend(&list, h.list) || !stk_buf_extend(&index, h.index + 1)))
-        rc = stk_err_nomem(err, h.list + h.index);
-    rc = rc || !leads ? rc : stk_comm_bcast(s->leaders, 0, list.data, h.list, ANSWER_S, err);
-    rc = rc || !leads || !h.index
-             ? rc
-             : stk_comm_bcast(s->leaders, 0, index.data, h.index, ANSWER_S, err);
-    if (!rc && leads && !first) {
-        struct stk_err why = {0};
-        int code = stk_source_decode(&s->src, list.data, list.len, &why);
-        s->readers[s->node] = code == 0; /* this node does not see the source */
-        rc = code && code != STK_E_SYS ? code : 0;
-        if (rc && err)
-            *err = why;
-        rc = rc || !h.index ? rc : keep_index(s, index.data, h.index, err);
-    }
-    stk_buf_release(&list);
-    stk_buf_release(&index);
-    s->r->files = s->src.count;
-    s->r->bytes = s->src.bytes;
-    return rc;
-}
-
-/* ---- the place on this node ---- */
-
-/* Without a place the node takes part all the same: it reads and passes on. */
-static void open_place(struct spread *s)
-{
-    struct stk_tier_source ts = stk_source_for_tier(&s->src);
-    struct stk_tier_state st = {0};
-    struct stk_err err = {0};
-    int rc = s->o.place(s->o.user, &s->src, &s->tier, &s->room, &err);
-    rc = rc ? rc : stk_tier_set_open(s->tier, &ts, &s->set, &err);
-    rc = rc ? rc : stk_tier_state(s->set, &st, &err);
-    rc = rc || st.bytes_there >= s->src.bytes
-             ? rc
-             : stk_tier_make_room(s->tier, s->src.bytes - st.bytes_there, NULL, &err);
-    atomic_store(&s->counts.there, st.bytes_there);
-    if (rc == 0)
-        return;
-    note_failure(s, rc, &err);
-    if (s->set)
-        stk_tier_set_close(s->set);
-    s->set = NULL;
-}
-
-/* ---- the mode ---- */
-
-struct offer {
-    uint64_t room, there; /* of a node without a place: UINT64_MAX and 0 */
-    uint64_t reads;
-};
-
-/* The node with the least room for what it lacks; nodes without a place do not count. */
-static uint32_t tightest(const struct spread *s, const struct offer *offer, bool *fits)
-{
-    uint32_t worst = 0;
-    double least = 1e300;
-    for (uint32_t i = 0; i < s->nodes; i++) {
-        double spare = offer[i].room == UINT64_MAX
-                           ? 1e299
-                           : (double)offer[i].room + (double)offer[i].there - (double)s->src.bytes;
-        if (spare < least) {
-            least = spare;
-            worst = i;
-        }
-    }
-    *fits = least >= 0;
-    return worst;
-}
-
-static void choose_mode(struct spread *s, const struct offer *offer, bool dataset)
-{
-    char size[32], room[32];
-    bool fits;
-    uint32_t worst = tightest(s, offer, &fits);
-    struct stk_spread_result *r = s->r;
-    r->mode = s->o.mode;
-    if (r->mode != STK_SPREAD_AUTO)
-        return;
-    r->mode = fits || !dataset ? STK_SPREAD_REPLICATE : STK_SPREAD_SHARD;
-    stk_format_size(s->src.bytes, size, sizeof size);
-    stk_format_size(offer[worst].room == UINT64_MAX ? 0 : offer[worst].room, room, sizeof room);
-    if (fits)
-        snprintf(r->why, sizeof r->why, "replicate: %s fit on every node", size);
-    else
-        snprintf(r->why, sizeof r->why, "%s: %s do not fit in the %s of node %s%s",
-                 stk_spread_names[r->mode], size, room, stk_comm_node_name(s->leaders, worst),
-                 dataset ? "" : "; it is not a dataset, so no plan says which part a node needs");
-}
-
-static int agree_on_mode(struct spread *s, struct stk_err *err)
-{
-    struct offer mine = {.room = s->set ? s->room : UINT64_MAX,
-                         .there = atomic_load(&s->counts.there),
-                         .reads = s->readers[s->node]};
-    uint64_t dataset = s->src.ds != NULL;
-    struct offer *offer = calloc(s->nodes, sizeof *offer);
-    int rc = offer ? stk_comm_allgather(s->leaders, &mine, sizeof mine, offer, ANSWER_S, err)
-                   : stk_err_nomem(err, s->nodes * sizeof *offer);
-    rc = rc ? rc : stk_comm_bcast(s->leaders, 0, &dataset, sizeof dataset, ANSWER_S, err);
-    for (uint32_t i = 0; i < s->nodes && !rc; i++)
-        s->readers[i] = offer[i].reads != 0;
-    if (!rc)
-        choose_mode(s, offer, dataset);
-    free(offer);
-    return rc;
-}
-
-/* ---- what each node shall have ---- */
-
-/* Rank 0 has the dataset; the others get what follows from its plan. A training with more ranks
- * than there are here has them on the nodes in order. Node k also keeps what the copies - 1 nodes
- * before it need. */
-static int plan_shards(struct spread *s, uint64_t *bits, struct stk_err *err)
-{
-    size_t words = stk_bits_words(s->map.parcels);
-    struct stk_loader_options plan = s->o.loader;
-    uint32_t ranks = stk_comm_size(s->all), copies = s->o.copies ? s->o.copies : 1;
-    plan.world = plan.world ? plan.world : ranks;
-    uint32_t *mine = calloc(plan.world, sizeof *mine);
-    int rc = mine ? 0 : stk_err_nomem(err, plan.world * sizeof *mine);
-    copies = copies < s->nodes ? copies : s->nodes;
-    for (uint32_t n = 0; n < s->nodes && !rc; n++) {
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < plan.world; i++)
-            if (stk_comm_node(s->all, (uint32_t)((uint64_t)i * ranks / plan.world)) == n)
-                mine[count++] = i;
-        uint64_t *need = calloc(words + 1, sizeof *need);
-        rc = need ? stk_spread_need(&s->map, &plan, mine, count, need, err)
-                  : stk_err_nomem(err, words * 8);
-        for (uint32_t k = 0; k < copies && !rc; k++)
-            for (size_t i = 0; i < words; i++)
-                bits[(n + k) % s->nodes * words + i] |= need[i];
-        free(need);
-    }
-    free(mine);
-    return rc;
-}
-
-static int divide(struct spread *s, struct stk_err *err)
-{
-    size_t words = stk_bits_words(s->map.parcels);
-    bool shard = s->r->mode == STK_SPREAD_SHARD;
-    s->shall = calloc(words + 1, sizeof *s->shall);
-    s->missing = calloc(words + 1, sizeof *s->missing);
-    s->wanted = shard ? calloc(words * s->nodes + 1, sizeof *s->wanted) : NULL;
-    if (!s->shall || !s->missing || (shard && !s->wanted))
-        return stk_err_nomem(err, words * s->nodes * 8);
-    if (!shard) {
-        for (uint64_t k = 0; k < s->map.parcels; k++)
-            stk_bit_set(s->shall, k);
-        return 0;
-    }
-    int rc = s->node == 0 ? plan_shards(s, s->wanted, err) : 0;
-    rc = rc ? rc : stk_comm_bcast(s->leaders, 0, s->wanted, words * s->nodes * 8, ANSWER_S, err);
-    memcpy(s->shall, s->wanted + s->node * words, words * 8);
-    return rc;
-}
-
-static uint64_t count_wanted(const struct spread *s)
-{
-    uint64_t bytes = 0;
-    for (uint64_t f = 0; f < s->src.count; f++)
-        for (uint64_t k = s->map.base[f]; k < s->map.base[f + 1]; k++)
-            bytes += stk_bit(s->shall, k) ? stk_spread_len(&s->map, f, k) : 0;
-    return bytes;
-}
-
-/* What this node lacks of what it shall have; nothing if it has no place. Also counts its bytes. */
-static void look_for_missing(struct spread *s, uint64_t *bits)
-{
-    uint64_t there = 0;
-    memset(bits, 0, stk_bits_words(s->map.parcels) * 8);
-    for (uint64_t f = 0; f < s->src.count && s->set; f++)
-        for (uint64_t k = s->map.base[f]; k < s->map.base[f + 1]; k++) {
-            if (!stk_bit(s->shall, k))
-                continue;
-            if (stk_tier_has(s->set, f, k - s->map.base[f]))
-                there += stk_spread_len(&s->map, f, k);
-            else
-                stk_bit_set(bits, k);
-        }
-    atomic_store(&s->counts.there, there);
-}
-
-static int find_missing(struct spread *s, bool *some, struct stk_err *err)
-{
-    size_t words = stk_bits_words(s->map.parcels);
-    int rc;
-    if (s->r->mode == STK_SPREAD_SHARD) {
-        uint64_t *mine = s->missing;
-        look_for_missing(s, mine);
-        rc = stk_comm_allgather(s->leaders, mine, words * 8, s->wanted, ANSWER_S, err);
-        for (uint32_t n = 0; n < s->nodes; n++)
-            for (size_t i = 0; i < words; i++)
-                s->missing[i] |= s->wanted[n * words + i];
-    } else {
-        look_for_missing(s, s->missing);
-        rc = stk_comm_reduce_u64(s->leaders, STK_COMM_OR, s->missing, words, ANSWER_S, err);
-    }
-    *some = false;
-    for (size_t i = 0; i < words && !rc; i++)
-        *some |= s->missing[i] != 0;
-    return rc;
-}
-
-/* ---- moving it ---- */
-
-static void close_set(struct spread *s)
-{
-    if (s->set && !s->stuck)
-        stk_tier_set_close(s->set);
-    s->set = NULL;
-}
-
-/* A node that cannot hold what it shall have takes part all the same, as one without a place. */
-static void refuse_small(struct spread *s)
-{
-    struct stk_err err = {0};
-    char id[STK_TIER_ID];
-    look_for_missing(s, s->missing);
-    uint64_t there = atomic_load(&s->counts.there);
-    int rc = !s->set || there >= s->me.wanted
-                 ? 0
-                 : stk_target_room(stk_tier_path(s->tier), s->me.wanted - there, 0, &err);
-    if (rc == 0)
-        return;
-    snprintf(id, sizeof id, "%s", stk_tier_set_id(s->set));
-    note_failure(s, rc, &err);
-    close_set(s);
-    if (!there)
-        (void)stk_tier_evict(s->tier, id, NULL);
-}
-
-/* Of one round; on the heap, since a thread that hangs keeps using it. */
-struct round {
-    struct spread_work work;
-    struct spread_ring ring;
-    uint8_t *read_failed;
-};
-
-static struct round *new_round(struct spread *s)
-{
-    struct round *t = calloc(1, sizeof *t);
-    uint8_t *read_failed = calloc(s->nodes, 1);
-    if (!t || !read_failed) {
-        free(t);
-        free(read_failed);
-        return NULL;
-    }
-    t->read_failed = read_failed;
-    t->work = (struct spread_work){.map = &s->map,
-                                   .node = s->node,
-                                   .nodes = s->nodes,
-                                   .readers = s->readers,
-                                   .missing = s->missing,
-                                   .wanted = s->wanted};
-    t->ring = (struct spread_ring){.comm = s->leaders,
-                                   .src = &s->src,
-                                   .work = &t->work,
-                                   .set = s->set,
-                                   .copy = s->o.copy,
-                                   .counts = &s->counts,
-                                   .disk_s = s->disk_s,
-                                   .tick = tick,
-                                   .user = s,
-                                   .read_failed = read_failed};
-    t->ring.copy.max_rate = s->o.copy.max_rate ? s->o.copy.max_rate / s->nodes + 1 : 0;
-    return t;
-}
-
-/* *failed: the number of nodes that could not read their part. */
-static int move_once(struct spread *s, uint32_t *failed, struct stk_err *err)
-{
-    struct round *t = new_round(s);
-    if (!t)
-        return stk_err_nomem(err, s->nodes + sizeof *t);
-    struct spread_ring *ring = &t->ring;
-    int rc = stk_spread_ring(ring, err);
-    s->me.read_s += ring->read_s;
-    s->stuck = s->stuck || ring->stuck;
-    if (!rc && ring->disk_rc) {
-        note_failure(s, ring->disk_rc, &ring->disk_err);
-        close_set(s); /* what it has stays, and the next run goes on with it */
-    }
-    for (uint32_t i = 0; i < s->nodes && !rc; i++) {
-        *failed += t->read_failed[i];
-        s->readers[i] = s->readers[i] && !t->read_failed[i];
-    }
-    if (!rc && ring->read_rc) {
-        s->read_rc = ring->read_rc;
-        s->read_err = ring->read_err;
-    }
-    if (!s->stuck) {
-        free(t->read_failed);
-        free(t);
-    }
-    return rc;
-}
-
-static bool has_reader(const struct spread *s)
-{
-    bool some = false;
-    for (uint32_t i = 0; i < s->nodes; i++)
-        some |= s->readers[i];
-    return some;
-}
-
-static int move_all(struct spread *s, struct stk_err *err)
-{
-    bool some = true;
-    int rc = 0;
-    enter_phase(s, "copying");
-    for (unsigned pass = 0; pass < PASSES && !rc; pass++) {
-        uint32_t failed = 0;
-        rc = find_missing(s, &some, err);
-        if (rc || !some)
-            break;
-        s->unread = !has_reader(s);
-        if (s->unread)
-            break;
-        rc = move_once(s, &failed, err);
-        s->unread = failed != 0;
-        if (!failed)
-            break;
-    }
-    return rc;
-}
-
-/* ---- completing the copy ---- */
-
-static int on_fill(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total)
-{
-    struct spread *s = user;
-    (void)total;
-    if (s->stuck)
-        return 1;
-    atomic_store(&s->counts.there, bytes);
-    stk_status_write(s->status, &s->me, false);
-    return tell(s, phase, bytes);
-}
-
-struct publishing {
-    struct spread *s;
-    struct stk_stage_result r;
-};
-
-static int fill_and_sync(void *user, struct stk_err *err)
-{
-    struct publishing *p = user;
-    struct stk_stage_options o = {.copy = p->s->o.copy, .progress = on_fill, .user = p->s};
-    return stk_stage_fill(&p->s->src, p->s->tier, &o, &p->r, err);
-}
-
-/* Copies what another process had claimed and not completed, syncs and publishes. What was written
- * may take some times as long to reach the disk. */
-static void publish(struct spread *s)
-{
-    struct publishing *p = calloc(1, sizeof *p);
-    struct stk_err err = {0};
-    enter_phase(s, "syncing");
-    close_set(s);
-    double limit_s = s->disk_s + SYNC_TIMES * (stk_now() - s->start);
-    int rc = p ? 0 : stk_err_nomem(&err, sizeof *p);
-    if (p)
-        p->s = s;
-    bool stuck = false;
-    rc = rc ? rc : stk_spread_step(fill_and_sync, p, limit_s, &stuck, &err);
-    s->stuck = stuck;
-    if (rc)
-        note_failure(s, rc, &err);
-    if (stuck || !p)
-        return;
-    if (!rc)
-        atomic_store(&s->counts.there, s->src.bytes);
-    atomic_fetch_add(&s->counts.read, p->r.bytes_copied);
-    if (!rc && p->r.path)
-        snprintf(s->me.path, sizeof s->me.path, "%s", p->r.path);
-    stk_stage_result_release(&p->r);
-    free(p);
-}
-
-static void complete(struct spread *s)
-{
-    struct stk_err err = {0};
-    if (s->unread && s->read_rc)
-        note_failure(s, s->read_rc, &s->read_err);
-    else if (s->unread)
-        note_failure(s,
-                     stk_err_set(&err, STK_E_STOPPED, NULL, -1,
-                                 "another node could not read its part of the source"),
-                     &err);
-    if (!s->set || s->me.code)
-        return;
-    if (s->r->mode == STK_SPREAD_REPLICATE) {
-        publish(s);
-        return;
-    }
-    uint64_t *left = calloc(stk_bits_words(s->map.parcels) + 1, 8);
-    if (left)
-        look_for_missing(s, left);
-    free(left);
-    if (atomic_load(&s->counts.there) < s->me.wanted)
-        note_failure(s,
-                     stk_err_set(&err, STK_E_STOPPED, NULL, -1,
-                                 "another process is still copying a part of it"),
-                     &err);
-    else
-        snprintf(s->me.path, sizeof s->me.path, "%s", s->src.path);
+    return stk_spread_tell(s, STK_STAGE_COPY, s->me.there);
 }
 
 /* ---- the whole ---- */
 
 static int lead(struct spread *s, struct stk_err *err)
 {
-    enter_phase(s, "preparing");
-    open_place(s);
-    int rc = agree_on_mode(s, err);
+    stk_spread_enter(s, "preparing");
+    stk_spread_open_place(s);
+    int rc = stk_spread_agree(s, err);
     rc = rc ? rc : stk_spread_map_init(&s->map, &s->src, err);
-    rc = rc ? rc : divide(s, err);
-    s->me.wanted = rc ? 0 : count_wanted(s);
+    rc = rc ? rc : stk_spread_divide(s, err);
+    s->me.wanted = rc ? 0 : stk_spread_count(s);
     if (rc == 0)
-        refuse_small(s);
-    rc = rc ? rc : move_all(s, err);
+        stk_spread_refuse_small(s);
+    rc = rc ? rc : stk_spread_move(s, err);
     if (rc)
         return rc;
-    complete(s);
-    enter_phase(s, s->me.code ? "failed" : "done");
+    stk_spread_complete(s);
+    stk_spread_enter(s, s->me.code ? "failed" : "done");
     return 0;
 }
 
@@ -611,9 +107,9 @@ static int gather(struct spread *s, struct stk_err *err)
     int rc = 0;
     memcpy(sum.why, r->why, sizeof sum.why);
     if (s->leaders)
-        rc = stk_comm_allgather(s->leaders, &s->me, sizeof s->me, r->node, ANSWER_S, err);
-    rc = rc ? rc : stk_comm_bcast(s->all, 0, &sum, sizeof sum, ANSWER_S, err);
-    rc = rc ? rc : stk_comm_bcast(s->all, 0, r->node, s->nodes * sizeof *r->node, ANSWER_S, err);
+        rc = stk_comm_allgather(s->leaders, &s->me, sizeof s->me, r->node, STK_SPREAD_ANSWER_S, err);
+    rc = rc ? rc : stk_comm_bcast(s->all, 0, &sum, sizeof sum, STK_SPREAD_ANSWER_S, err);
+    rc = rc ? rc : stk_comm_bcast(s->all, 0, r->node, s->nodes * sizeof *r->node, STK_SPREAD_ANSWER_S, err);
     r->mode = sum.mode;
     memcpy(r->why, sum.why, sizeof r->why);
     sum_up(r);
@@ -699,7 +195,7 @@ static void end(struct spread *s, int rc)
         stk_comm_close(s->leaders);
         return;
     }
-    close_set(s);
+    stk_spread_close_set(s);
     if (s->tier)
         stk_tier_close(s->tier);
     stk_source_release(&s->src);
@@ -736,14 +232,14 @@ int stk_spread(struct stk_comm *c, const char *path, const struct stk_spread_opt
     s->src = STK_SOURCE_INIT;
     s->index_fd = -1;
     int rc = begin(s, &why);
-    rc = rc ? rc : share_list(s, path, &why);
+    rc = rc ? rc : stk_spread_share_list(s, path, &why);
     rc = rc || !s->leaders ? rc : lead(s, &why);
     rc = rc ? rc : gather(s, &why);
     if (rc && !s->agreed) {
         wait_for_cause(s, rc);
         stk_comm_give_up(c, why.what);
-        note_failure(s, rc, &why);
-        enter_phase(s, "failed");
+        stk_spread_failed(s, rc, &why);
+        stk_spread_enter(s, "failed");
         if (r->node)
             gather_from_files(s);
     }

@@ -95,6 +95,12 @@ static int stopped(struct stk_err *err)
     return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
 }
 
+static bool others_first(void *user)
+{
+    const struct staging *s = user;
+    return stk_tier_others_first(s->set);
+}
+
 /* *some: something was copied. */
 static int copy_parts(struct staging *s, const struct stk_part *part, size_t n, bool *some,
                       struct stk_err *err)
@@ -103,6 +109,7 @@ static int copy_parts(struct staging *s, const struct stk_part *part, size_t n, 
     struct stk_copy_result r;
     o.any_order = !s->o->order;
     o.progress = on_copy;
+    o.others_first = others_first;
     o.user = s;
     int rc = stk_copy(s->src, part, n, &o, &s->sink, &r, err);
     s->r->bytes_copied += r.bytes;

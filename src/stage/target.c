@@ -265,7 +265,8 @@ static bool is_stopped(const struct stk_target_wish *w)
 static int judge(struct stk_target *t, const char *path, const struct stk_target_wish *w,
                  struct stk_err *err)
 {
-    struct stk_fs_look look = {w->limit_s > 0 ? w->limit_s : LIMIT_S, t->named, w->stop, w->user};
+    struct stk_fs_look look = {w->limit_s > 0 ? w->limit_s : LIMIT_S, t->named, w->stop, w->user,
+                               w->no_purge};
     t->job_bytes = UINT64_MAX;
     if (path) {
         (void)stk_fs_facts(path, &look, &t->facts);
@@ -347,7 +348,8 @@ static bool is_too_small(const struct stk_target *t, const struct stk_target_wis
 
 int stk_target_room(const char *path, uint64_t bytes, uint64_t files, struct stk_err *err)
 {
-    struct stk_target_wish wish = {.bytes = bytes, .files = files, .no_probe = true};
+    struct stk_target_wish wish = {
+        .bytes = bytes, .files = files, .no_probe = true, .no_purge = true};
     struct stk_target *t = calloc(1, sizeof *t);
     if (!t)
         return stk_err_nomem(err, sizeof *t);
@@ -364,10 +366,11 @@ void stk_target_stripe(const char *folder, uint64_t file_bytes, uint64_t request
                        size_t size)
 {
     struct stk_lustre_stripe s = stk_lustre_stripe_fit(file_bytes, request_bytes);
+    struct stk_fs_look look = {.no_purge = true};
     struct stk_fs_facts facts;
     char text[32];
     *what = '\0';
-    if (stk_fs_facts(folder, NULL, &facts) || !facts.stripes ||
+    if (stk_fs_facts(folder, &look, &facts) || !facts.stripes ||
         stk_lustre_stripe_set(folder, &s, NULL) < 0)
         return;
     snprintf(what, size, "%lld stripe%s of %s", (long long)s.count, s.count == 1 ? "" : "s",

@@ -62,6 +62,8 @@ static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat
     struct stk_runner *r = l->r;
     double start = stk_now();
     r->state.label = p->label;
+    if (on_tick(l, "run") != 0) /* many short runs must not pass without being asked once */
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     int rc = stk_one_run(&l->one, p, repeat, run, err);
     stk_noise_run(&l->noise, rc ? NAN : run->cpu_s);
     if (rc || isnan(run->wall_s))

@@ -67,8 +67,10 @@ static int use_tier(struct finder *f, const char *path, bool fill, struct stk_er
     struct stk_tier *t = NULL;
     struct stk_tier_set *s = NULL;
     int rc = stk_tier_open(path, &o, &t, err);
-    if (rc == 0)
+    if (rc == 0) {
+        stk_tier_go_first(t); /* from here on, we read the source */
         rc = open_set(f, t, fill, &s, err);
+    }
     if (rc == 0)
         rc = stk_tier_add_level(f->o, t, s, err);
     if (rc == 0) {

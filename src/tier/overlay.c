@@ -246,6 +246,12 @@ void stk_tier_overlay_close(struct stk_tier_overlay *o)
     free(o);
 }
 
+void stk_tier_overlay_started(struct stk_tier_overlay *o)
+{
+    for (unsigned i = 0; i < o->base.levels; i++)
+        stk_tier_went_first(o->level[i].tier);
+}
+
 const struct stk_files_overlay *stk_tier_overlay_files(const struct stk_tier_overlay *o)
 {
     return &o->base;

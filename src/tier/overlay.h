@@ -26,6 +26,8 @@ int stk_tier_overlay_open(struct stk_dataset *ds, const struct stk_tier_use *use
                           struct stk_err *err);
 /* After the engines that use it. A set that is complete by now is published. */
 void stk_tier_overlay_close(struct stk_tier_overlay *o);
+/* The reader has its first bytes: whoever fills the tiers may go on. Once, from any thread. */
+void stk_tier_overlay_started(struct stk_tier_overlay *o);
 /* For struct stk_files. Borrowed. */
 const struct stk_files_overlay *stk_tier_overlay_files(const struct stk_tier_overlay *o);
 /* The tier of a level, from 1; NULL: no such level. Borrowed. */

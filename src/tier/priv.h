@@ -26,8 +26,17 @@ struct stk_tier {
     uint64_t limit_bytes, age_s; /* 0: none */
     uint64_t boot;               /* hash of the boot id */
     int account;                 /* tier.json, to lock the account; -1: for readers only */
+    int first;                   /* tier.json, locked while we go first; -1: we do not */
     pthread_mutex_t lock;        /* of the account, in this process */
 };
+
+/* ---- the files of a source (source_list.c) ---- */
+
+struct stk_source;
+struct stk_source_options;
+/* Files with their sizes and times, folders, and notes on what was left out. sb: of the source. */
+int stk_source_list(struct stk_source *s, const struct stk_source_options *o, const struct stat *sb,
+                    struct stk_err *err);
 
 /* ---- the list (list.c) ---- */
 
@@ -84,6 +93,9 @@ struct stk_ledger_entry {
 #define STK_LOCK_FILL    (STK_LOCK_USE + 1) /* shared: may fill it */
 #define STK_LOCK_PUBLISH (STK_LOCK_USE + 2) /* renames the copy */
 #define STK_LOCK_ALONE   (STK_LOCK_USE + 3) /* does what only one can do (stk_tier_set_alone()) */
+
+/* A byte of tier.json, locked by readers who go first (stk_tier_go_first()). */
+#define STK_LOCK_FIRST (INT64_C(1) << 60)
 
 /* type: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno (EAGAIN: another has it). */
 int stk_tier_lock(int fd, int type, int64_t at, int64_t n);
@@ -155,6 +167,12 @@ struct stk_tier_set {
     pthread_mutex_t lock;    /* claims, and the account */
     pthread_mutex_t stripe[STK_TIER_STRIPES]; /* one writer of a file's record in this process */
 };
+
+/* By the number of the parcel among all. */
+static inline void stk_tier_know(struct stk_tier_set *s, uint64_t g, uint8_t what)
+{
+    atomic_store_explicit(&s->known[g], what, memory_order_relaxed);
+}
 
 /* Opens a set. use: it counts as used until it is closed, and may be filled if the tier was opened
  * for that; else only its ledger is read. 0: opened; 1: there is none, or it is being removed. */

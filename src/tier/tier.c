@@ -224,6 +224,7 @@ int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk
     *t = (struct stk_tier){.path = copy,
                            .fd = -1,
                            .account = -1,
+                           .first = -1,
                            .make = o->make,
                            .limit_bytes = o->limit_bytes,
                            .age_s = o->age_s,
@@ -242,6 +243,7 @@ void stk_tier_close(struct stk_tier *t)
 {
     if (!t)
         return;
+    stk_tier_went_first(t);
     if (t->fd >= 0)
         close(t->fd);
     if (t->account >= 0)
@@ -250,6 +252,32 @@ void stk_tier_close(struct stk_tier *t)
     free(t->path);
     free(t);
 }
+
+/* ---- who goes first ---- */
+
+void stk_tier_go_first(struct stk_tier *t)
+{
+    t->first = openat(t->fd, STK_TIER_JSON, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (t->first >= 0)
+        (void)stk_tier_lock(t->first, F_RDLCK, STK_LOCK_FIRST, 1);
+}
+
+/* Unlocked by name: a child that was forked has the descriptor, too. */
+void stk_tier_went_first(struct stk_tier *t)
+{
+    if (t->first < 0)
+        return;
+    (void)stk_tier_lock(t->first, F_UNLCK, STK_LOCK_FIRST, 1);
+    close(t->first);
+    t->first = -1;
+}
+
+bool stk_tier_others_first(const struct stk_tier_set *s)
+{
+    return s->tier->account >= 0 && stk_tier_locked(s->tier->account, STK_LOCK_FIRST);
+}
+
+/* ---- properties ---- */
 
 const char *stk_tier_path(const struct stk_tier *t)
 {

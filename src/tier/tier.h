@@ -69,6 +69,11 @@ bool stk_tier_in_memory(const struct stk_tier *t); /* on a file system in memory
 uint64_t stk_tier_limit_bytes(const struct stk_tier *t);
 uint64_t stk_tier_age_s(const struct stk_tier *t);
 
+/* A reader that has nothing yet asks whoever fills the tier in the background to begin no reads
+ * until it went first, or the tier is closed. Best effort. */
+void stk_tier_go_first(struct stk_tier *t);
+void stk_tier_went_first(struct stk_tier *t);
+
 /* A set as `--list` shows it. */
 struct stk_tier_info {
     char id[STK_TIER_ID];
@@ -95,6 +100,8 @@ int stk_tier_make_room(struct stk_tier *t, uint64_t need, uint64_t *freed, struc
 /* ---- a set ---- */
 
 struct stk_tier_set;
+/* True while a reader of its tier goes first. */
+bool stk_tier_others_first(const struct stk_tier_set *s);
 /* Makes the set of this source, or joins it. Copies what it needs of src. Caller closes. */
 int stk_tier_set_open(struct stk_tier *t, const struct stk_tier_source *src,
                       struct stk_tier_set **out, struct stk_err *err);

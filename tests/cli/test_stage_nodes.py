@@ -124,6 +124,23 @@ def test_a_node_whose_disk_is_full(source, tmp_path):
     assert not list((tmp_path / "tier1").glob("*/data"))
 
 
+def test_rank_0_may_finish_what_it_writes(source, tmp_path):
+    """Open MPI ends all ranks once one has failed: the result would be lost."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    needs_mpi("openmpi")
+    out = tmp_path / "out.json"
+    (tmp_path / "tier2").write_text("a file, not a folder")
+    nodes = Nodes(tmp_path, "openmpi", 3)
+    argv = nodes.argv("--json", out, source)
+    calls = "openat,rename,renameat,renameat2"
+    late = f"strace -f -o /dev/null -P {out} -e trace={calls} -e inject={calls}:delay_enter=2000000"
+    nodes.script.write_text(nodes.script.read_text().replace("exec", f'[ $N = 0 ] && L="{late}"\nexec $L', 1))
+    run = subprocess.run(argv, env=env_for(), cwd=tmp_path, capture_output=True, text=True,
+                         timeout=conftest.PATIENCE_S)
+    assert run.returncode == 3 and json.loads(out.read_text())["result"]["nodes_good"] == 2, run.stderr
+
+
 @needs_root
 def test_a_node_whose_disk_is_too_small(source, tmp_path):
     """It would be filled to the last byte, and have no copy."""
@@ -186,15 +203,14 @@ def test_a_rank_that_dies_before_they_have_met(source, tmp_path):
         assert out.strip() == str(source), err
 
 
-@pytest.mark.parametrize("file, what", [("large.bin", "write"), ("*.stkidx*", "sync")], ids=["write", "publish"])
-def test_a_node_whose_disk_hangs(source, tmp_path, file, what):
+def test_a_node_whose_disk_hangs(source, tmp_path):
     """The ring would stand still until the job's end."""
     needs_mpi("openmpi")
     (tmp_path / "disk").mkdir()
     nodes = Nodes(tmp_path, "openmpi", 3)
     argv = nodes.argv("--disk-limit", "2s", "--mode", "replicate", "--json", tmp_path / "out.json", source)
     with slowfs(tmp_path / "disk", tmp_path / "tier1") as fs:
-        fs.command(f"stall {file} 9999s op=write")
+        fs.command("stall large.bin 9999s op=write")
         with subprocess.Popen(argv, env=env_for(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as run:
             # The process of that node may not end before its disk answers.
@@ -203,12 +219,37 @@ def test_a_node_whose_disk_hangs(source, tmp_path, file, what):
             out, err = run.communicate(timeout=conftest.PATIENCE_S)
         result = json.loads((tmp_path / "out.json").read_text())["result"]
         assert [n["state"] for n in result["nodes"]] == ["done", "failed", "done"], err
-        assert f"the disk has not completed a {what} for" in result["nodes"][1]["error"]
+        assert "the disk has not completed a write for" in result["nodes"][1]["error"]
         assert run.returncode == 3 and out.strip() == str(source), err
         assert all(same_tree(source, result["nodes"][i]["path"]) for i in (0, 2))
-        assert what == "sync" or not list((tmp_path / "disk").glob("*/data"))
+        assert not list((tmp_path / "disk").glob("*/data"))
         result = nodes.stage(source)[1]
         assert result["nodes_good"] == 3 and same_tree(source, result["nodes"][1]["path"])
+
+
+@pytest.mark.parametrize("call", ["syncfs", "fsync"])
+def test_a_node_whose_disk_hangs_in_a_sync(source, tmp_path, call):
+    """A disk that takes all writes and then never says that they are safe."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    needs_mpi("openmpi")
+    nodes = Nodes(tmp_path, "openmpi", 3)
+    argv = nodes.argv("--disk-limit", "2s", "--mode", "replicate", "--json", tmp_path / "out.json", source)
+    # The folder of the tier is synced when the tier is made, all of its file system when the copy is published.
+    where = f"-P {tmp_path}/tier1" if call == "fsync" else ""
+    hang = f"strace -f -o /dev/null {where} -e trace={call} -e inject={call}:delay_enter=9999000000"
+    (tmp_path / "tier1").mkdir(mode=0o700)
+    nodes.script.write_text(nodes.script.read_text().replace("exec", f'[ $N = 1 ] && H="{hang}"\nexec $H', 1))
+    run = subprocess.run(argv, env=env_for(), cwd=tmp_path, capture_output=True, text=True,
+                         timeout=conftest.PATIENCE_S)
+    result = json.loads((tmp_path / "out.json").read_text())["result"]
+    assert [n["state"] for n in result["nodes"]] == ["done", "failed", "done"], run.stderr
+    assert "the disk has not completed a sync for" in result["nodes"][1]["error"]
+    assert run.returncode == 3 and run.stdout.strip() == str(source), run.stderr
+    assert all(same_tree(source, result["nodes"][i]["path"]) for i in (0, 2))
+    nodes.write_script(1)
+    result = nodes.stage(source)[1]
+    assert result["nodes_good"] == 3 and same_tree(source, result["nodes"][1]["path"])
 
 
 def test_a_source_that_one_node_does_not_see(source, tmp_path):

@@ -330,6 +330,51 @@ static void stopped(uint64_t after)
     stk_source_release(&s);
 }
 
+struct asking {
+    struct memory *m;
+    _Atomic int times; /* that are left; negative: always */
+};
+
+static unsigned put_so_far(struct memory *m)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < FILES; i++)
+        for (size_t k = 0; k < PARCELS; k++)
+            n += m->file[i].put[k];
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}
+
+static bool asks(void *user)
+{
+    struct asking *a = user;
+    int left = atomic_load(&a->times);
+    if (left > 0) {
+        CHECK_INT(put_so_far(a->m), 0);
+        left = atomic_fetch_sub(&a->times, 1);
+    }
+    return left != 0;
+}
+
+/* Readers that go first would wait behind the copier; one that hangs would stop it for ever. */
+static void others_first(int times, bool gentle)
+{
+    struct stk_source s;
+    struct memory m;
+    struct stk_copy_result r;
+    struct asking a = {.m = &m, .times = times};
+    struct stk_copy_options o = {
+        .threads = 1, .gentle = gentle, .others_first = asks, .user = &a};
+    open_source(&s, "src");
+    memory_init(&m, &s);
+    CHECK_INT(copy(&m, &o, &r, NULL), 0);
+    CHECK_INT(r.bytes, s.bytes);
+    CHECK_INT(atomic_load(&a.times), gentle && times > 0 ? 0 : times);
+    memory_done(&m);
+    stk_source_release(&s);
+}
+
 /* ---- listing ---- */
 
 static bool lists(const struct stk_source *s, const char *name)
@@ -411,6 +456,9 @@ int main(int argc, char **argv)
     CHECK_FOR("two buffers", all_of_it, 4, 1, false);
     CHECK_FOR("gentle", all_of_it, 4, 0, true);
     CHECK_FOR("gentle, two buffers", all_of_it, 4, 1, true);
+    CHECK_FOR("for a while", others_first, 5, true);
+    CHECK_FOR("for ever", others_first, -1, true);
+    CHECK_FOR("not asked", others_first, 5, false);
     CHECK_FOR("first", one_is_busy, 0);
     CHECK_FOR("middle", one_is_busy, 3);
     CHECK_FOR("last", one_is_busy, 5);

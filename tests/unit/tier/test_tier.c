@@ -431,6 +431,34 @@ static void being_made(void)
     free(at);
 }
 
+static struct stk_tier *reader_of(const char *path)
+{
+    struct stk_tier *t = NULL;
+    CHECK_INT(stk_tier_open(path, &(struct stk_tier_options){0}, &t, NULL), 0);
+    return t;
+}
+
+/* A training that starts would wait behind the copy that is filled for it; a copy would wait for one
+ * that has ended. */
+static void who_goes_first(void)
+{
+    struct stk_tier *t = tier_open(scratch_path("first"), 0);
+    struct stk_tier_set *s = tier_set(t, 1);
+    struct stk_tier *a = reader_of(scratch_path("first")), *b = reader_of(scratch_path("first"));
+    CHECK(!stk_tier_others_first(s));
+    stk_tier_go_first(a);
+    stk_tier_go_first(b);
+    CHECK(stk_tier_others_first(s));
+    stk_tier_went_first(a);
+    stk_tier_went_first(a);
+    CHECK(stk_tier_others_first(s));
+    stk_tier_close(b);
+    CHECK(!stk_tier_others_first(s));
+    stk_tier_close(a);
+    stk_tier_set_close(s);
+    stk_tier_close(t);
+}
+
 int main(int argc, char **argv)
 {
     scratch_begin();
@@ -453,6 +481,7 @@ int main(int argc, char **argv)
     CHECK_RUN(age);
     CHECK_RUN(hostile_folder);
     CHECK_RUN(being_made);
+    CHECK_RUN(who_goes_first);
     free(tier_big);
     scratch_done();
     return CHECK_DONE();
