@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "scaling/priv.h"
 
+#define TRUST 2 /* times the noise: so far a law may miss the medians and still be used alone */
+
 const char *stk_wish_id(enum stk_wish w)
 {
     static const char *const ids[STK_WISHES] = {"fastest", "cheapest", "balanced", "deadline",
@@ -181,17 +183,36 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
         because(c, "no N that was measured costs fewer SUs");
 }
 
+/* The law that smooths the times: of two that fit, the one that contains the other. */
+static const struct stk_law_fit *smoothing_law(const struct stk_laws *l)
+{
+    int kind = l->rival >= 0 ? l->rival : l->chosen;
+    return kind >= 0 && l->npoints > 2 ? &l->fit[kind] : NULL;
+}
+
+/* How far the medians are moved towards the law before they are compared: the law was fitted to all
+ * of them, so it knows the curve better than a single median does, as long as noise explains what it
+ * misses. Beyond that the share falls (James and Stein), so that a curve that follows no law is
+ * taken as it was measured. */
+static double law_share(const struct stk_scaling_series *s)
+{
+    const struct stk_law_fit *f = smoothing_law(s->laws);
+    if (!f || !(s->noise.dof >= 1))
+        return 0;
+    double spare = (double)s->laws->npoints - (double)f->ncoef;
+    return fmin(1, TRUST * spare * pow(s->noise.relative_sd, 2) / f->rss);
+}
+
 /* Speed for the price: rises as long as 1 % more speed costs less than 1 % more SUs. */
 static double balance(const struct stk_scaling *all, const struct stk_scaling_series *s,
                       const struct stk_scaling_row *r)
 {
-    double cost = r->work_cost;
-    if (s->balanced_by_law) {
-        cost = stk_law_time(&s->laws->fit[s->laws->chosen], (double)r->n);
-        cost = all->study->weak ? cost / (double)r->n : cost;
+    double cost = r->work_cost, price = r->relative_su / cost;
+    if (s->law_share > 0) {
+        double law = stk_law_time(smoothing_law(s->laws), (double)r->n);
+        cost *= pow((all->study->weak ? law / (double)r->n : law) / cost, s->law_share);
     }
-    double price = r->relative_su / r->work_cost * cost;
-    return 1 / (cost * price);
+    return 1 / (cost * cost * price);
 }
 
 static size_t best_balance(const struct stk_scaling *all, const struct stk_scaling_series *s,
@@ -205,25 +226,16 @@ static size_t best_balance(const struct stk_scaling *all, const struct stk_scali
     return best;
 }
 
-/* A law that explains the medians within the noise knows the curve better than single medians do:
- * it was fitted to all of them. */
-static bool law_is_better(const struct stk_scaling_series *s)
-{
-    const struct stk_laws *l = s->laws;
-    return l->chosen >= 0 && !l->poor && l->npoints > 2 && !s->superlinear &&
-           l->fit[l->chosen].within_noise;
-}
-
 /* No preference for small N: a choice that leans to one side errs to that side. */
 static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_series *s,
                             struct stk_choice *c)
 {
     const struct stk_plateau *p = &s->plateau;
     bool flat = p->found && (!p->noise_known || p->sure);
-    s->balanced_by_law = law_is_better(s);
+    s->law_share = law_share(s);
     size_t anywhere = best_balance(all, s, UINT64_MAX);
     c->row = best_balance(all, s, flat ? p->n : UINT64_MAX);
-    const char *by = s->balanced_by_law ? ", by the law" : "";
+    const char *by = s->law_share > 0.5 ? ", by the law" : "";
     describe(all, s, "Balanced", c);
     if (anywhere != c->row)
         because(c, "the plateau begins there: beyond it more resources buy next to nothing");

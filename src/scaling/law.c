@@ -11,7 +11,6 @@
 #define GAUSS_NEWTON_STEPS 100
 #define FLOOR_SINGLE       1e-3 /* no machine repeats a run better: a lucky fit is not exact */
 #define FLOOR              1e-6 /* the clock */
-#define FITS               4    /* times the noise of the repeats: a larger residual is the law's */
 #define POOLED             1.5  /* times that noise: a larger residual counts alone */
 #define SHARED_T_MAX       2.8  /* with one or two spare points nothing would be predicted */
 
@@ -326,7 +325,6 @@ static void fill_noise(const struct stk_law_data *d, struct stk_law_fit *f)
     double pure = pure_dof > 0 ? pow(d->noise.relative_sd, 2) : 0;
     f->run_variance = left;
     f->dof = dof;
-    f->within_noise = pure_dof > 0 && dof > 0 && left < FITS * pure;
     if (pure_dof > 0 && (dof <= 0 || left < POOLED * pure)) {
         f->run_variance = (pure_dof * pure + dof * left) / (pure_dof + dof);
         f->dof = pure_dof + dof;

@@ -44,7 +44,6 @@ struct stk_law_data {
 struct stk_law_fit {
     enum stk_law_kind kind;
     bool ok, weak;
-    bool within_noise; /* repeats are known, and explain how far the law misses the medians */
     double coef[3];
     unsigned ncoef;
     double t1_s;

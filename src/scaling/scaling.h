@@ -109,7 +109,7 @@ struct stk_scaling_series {
     struct stk_noise noise;
     bool su_known;        /* relative SUs come from the allocation; otherwise they are N / s */
     unsigned su_missing;  /* enum stk_su_missing, at any N */
-    bool balanced_by_law; /* the law's times, less noisy than the medians, decided that wish */
+    double law_share;    /* 0..1: how far the balanced wish moved the medians towards the law */
     const struct stk_scaling_row *superlinear; /* clearly more than N times as fast; NULL: none */
     struct stk_laws *laws;
     struct stk_plateau plateau;

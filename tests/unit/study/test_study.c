@@ -786,15 +786,45 @@ static void known_laws_are_found_for_every_seed(void)
     }
 }
 
-/* Studies of a program that follows Amdahl's law with f anywhere from 2 to 40 %. Counts those whose
- * balanced N is too small, and too large. */
-static void balance_studies(unsigned studies, double noise, unsigned *small, unsigned *large,
-                            unsigned *far)
+/* Programs: x in 0..1 chooses one of a kind. */
+typedef double program(double n, double x);
+
+static double amdahl(double n, double x)
 {
-    uint64_t state = 4711;
-    *small = *large = *far = 0;
+    double f = 0.02 * pow(20, x);
+    return f + (1 - f) / n;
+}
+
+static double with_floor(double n, double x)
+{
+    return fmax(0.01 + 0.99 / n, 0.03 * pow(10, x));
+}
+
+static double with_coherence(double n, double x)
+{
+    return 0.97 / n + 0.03 + 0.0001 * pow(100, x) * (n - 1);
+}
+
+static double with_reduction(double n, double x)
+{
+    return 1 / n + 0.005 * pow(20, x) * log2(n); /* follows no law */
+}
+
+static double with_cache(double n, double x)
+{
+    return amdahl(n, x) * (n < 4 ? 1.3 : 1); /* superlinear */
+}
+
+struct balance {
+    unsigned small, large, far;
+};
+
+/* Adds the studies whose balanced N is too small, too large, and more than one step off. */
+static void balance_studies(program *of, unsigned studies, double noise, struct balance *b)
+{
+    uint64_t state = 3;
     for (unsigned i = 0; i < studies; i++) {
-        double f = 0.02 * pow(20, stk_random_unit(&state)), best = 0;
+        double x = stk_random_unit(&state), best = 0;
         size_t series, want = 0;
         stk_scaling_release(&all);
         stk_study_release(&study);
@@ -802,7 +832,7 @@ static void balance_studies(unsigned studies, double noise, unsigned *small, uns
         for (size_t k = 0; k < 18; k++) {
             struct stk_study_run r = STK_STUDY_RUN_INIT;
             r.n = 1ull << k / 3;
-            double t = f + (1 - f) / (double)r.n, worth = 1 / (t * t * (double)r.n);
+            double t = of((double)r.n, x), worth = 1 / (t * t * (double)r.n);
             want = worth > best ? k / 3 : want;
             best = fmax(best, worth);
             r.wall_s = t * exp(noise * stk_random_normal(&state));
@@ -810,20 +840,27 @@ static void balance_studies(unsigned studies, double noise, unsigned *small, uns
         }
         CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
         size_t got = all.series[0].choice[STK_WISH_BALANCED].row;
-        *small += got < want;
-        *large += got > want;
-        *far += got + 1 < want || got > want + 1;
+        b->small += got < want;
+        b->large += got > want;
+        b->far += got + 1 < want || got > want + 1;
     }
 }
 
-/* A choice that leans to small N costs somebody half the speed that the SUs would buy. */
+/* A choice that leans to small N costs somebody half the speed that the SUs would buy, and one that
+ * leans to large N the SUs. */
 static void balanced_is_in_the_middle(void)
 {
-    unsigned n = getenv("STOKER_LONG") ? 2000 : 60, small, large, far;
-    balance_studies(n, 0.03, &small, &large, &far);
-    CHECK(small * 10 < n && large * 10 < n && far == 0);
-    balance_studies(n, 0.1, &small, &large, &far);
-    CHECK(small * 8 < n && large * 8 < n && far * 100 <= n);
+    static program *const programs[] = {amdahl, with_floor, with_coherence, with_reduction,
+                                        with_cache};
+    unsigned n = getenv("STOKER_LONG") ? 1000 : 60, many = 5 * n;
+    struct balance noisy = {0};
+    for (size_t i = 0; i < 5; i++) {
+        struct balance b = {0};
+        balance_studies(programs[i], n, 0.03, &b);
+        CHECK(b.small * 10 <= n && b.large * 10 <= n && b.far * 20 < n);
+        balance_studies(programs[i], n, 0.1, &noisy);
+    }
+    CHECK(noisy.small * 8 < many && noisy.large * 8 < many && noisy.far * 20 < many);
 }
 
 int main(int argc, char **argv)
