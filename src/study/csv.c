@@ -14,7 +14,7 @@
 #include "study/headings.h"
 #include "study/study.h"
 
-#define COLUMNS_MAX 256
+#define COLUMNS_MAX STK_STUDY_COLUMNS_MAX
 #define CELL_MAX    1023
 
 struct reader {
@@ -28,6 +28,7 @@ struct reader {
     bool started;            /* the first row was read */
     bool skip_steps;         /* sacct: rows of steps repeat the rows of their jobs */
     bool unplaced;           /* converted from another format: lines mean nothing */
+    struct stk_csv_row comment; /* the last one before the first row; p NULL: none */
 };
 
 /* One row being read. */
@@ -38,6 +39,7 @@ struct fields {
     double value[COLUMNS_MAX];
     size_t ntimes, nvalues;
     bool has_n, has_series, has_status, has_repeat;
+    bool zero_n, zero_time; /* sacct, of a job that never started */
 };
 
 static int bad(struct reader *r, struct stk_err *err, const char *fmt, const char *cell)
@@ -69,6 +71,10 @@ static int keep_text(struct reader *r, char *to, const char *cell, size_t len, s
     return 0;
 }
 
+static const char invalid_time[] =
+    "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03";
+static const char invalid_n[] = "\"%s\" is not a valid N: it must be a whole number of 1 or more";
+
 enum { T_SERIES, T_HOST, T_KIND, T_NOTE, T_JOB, T_STATUS };
 
 /* A number of things. */
@@ -84,14 +90,13 @@ static int take_number(struct reader *r, struct fields *f, size_t i, const char 
                                        : NULL;
     if (!len && !is_n)
         return 0;
-    if (read_count(cell, len, &v) || (is_n && v < 1))
+    if (read_count(cell, len, &v))
         return bad(r, err,
-                   is_n ? "\"%s\" is not a valid N: it must be a whole number of 1 or more"
-                        : "\"%s\" is not a whole number",
-                   cell);
+                   is_n ? invalid_n : "\"%s\" is not a whole number", cell);
     if (is_n) {
         f->run.n = (uint64_t)v;
-        f->has_n = true;
+        f->has_n = v > 0;
+        f->zero_n = v == 0;
     }
     if (c == STK_COL_REPEAT) {
         f->run.repeat = (uint32_t)v;
@@ -100,6 +105,23 @@ static int take_number(struct reader *r, struct fields *f, size_t i, const char 
     if (to)
         *to = v;
     return 0;
+}
+
+/* Nothing says that it did not end well. */
+static bool is_good(const struct fields *f)
+{
+    return !f->has_status ||
+           stk_run_status_find(f->text[T_STATUS], strlen(f->text[T_STATUS])) == STK_RUN_OK;
+}
+
+/* N and time may be 0 only in a job that waits, or was cancelled while it did. */
+static int check_row(struct reader *r, const struct fields *f, struct stk_err *err)
+{
+    if (f->zero_n && is_good(f))
+        return bad(r, err, invalid_n, "0");
+    if (f->zero_time && is_good(f))
+        return bad(r, err, invalid_time, "0");
+    return f->has_n || f->zero_n ? 0 : bad(r, err, "a row without an N%s", "");
 }
 
 /* The number of "NAME=4" in "billing=4,cpu=4,gres/gpu=2"; -1: none. */
@@ -129,20 +151,38 @@ static int take_time(struct reader *r, struct fields *f, const struct stk_headin
 {
     bool queue = h->column == STK_COL_QUEUE;
     double *to = queue ? &f->run.queue_s : &f->time_s[f->ntimes];
-    if (queue && strcmp(cell, "0") == 0)
+    bool zero = strcmp(cell, "0") == 0;
+    if (zero && queue)
         return 0;
-    if (stk_study_parse_time(cell, len, h->factor, h->hours, to))
-        return bad(r, err, "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03", cell);
+    f->zero_time = f->zero_time || zero;
+    if (zero)
+        *to = NAN;
+    else if (stk_study_parse_time(cell, len, h->factor, h->hours, to))
+        return bad(r, err, invalid_time, cell);
     f->ntimes += !queue;
     return 0;
+}
+
+/* Several columns make one name: "solve, algo=a, size=3". */
+static int take_series(struct reader *r, struct fields *f, const struct stk_heading *h,
+                       const char *cell, struct stk_err *err)
+{
+    char text[STK_STUDY_TEXT_MAX + CELL_MAX + STK_HEADING_MAX + 8];
+    const char *so_far = f->text[T_SERIES];
+    int n = snprintf(text, sizeof text, "%s%s%s%s%s", so_far, *so_far && *cell ? ", " : "",
+                     h->parameter && *cell ? h->name : "", h->parameter && *cell ? "=" : "", cell);
+    f->has_series = true;
+    return keep_text(r, f->text[T_SERIES], text, (size_t)n, err);
 }
 
 static int take_cell(struct reader *r, struct fields *f, size_t i, const char *cell, size_t len,
                      struct stk_err *err)
 {
-    static const int text_of[] = {
-        [STK_COL_SERIES] = T_SERIES, [STK_COL_HOST] = T_HOST, [STK_COL_KIND] = T_KIND,
-        [STK_COL_NOTE] = T_NOTE,     [STK_COL_JOB] = T_JOB,   [STK_COL_STATUS] = T_STATUS};
+    static const int text_of[] = {[STK_COL_HOST] = T_HOST,
+                                  [STK_COL_KIND] = T_KIND,
+                                  [STK_COL_NOTE] = T_NOTE,
+                                  [STK_COL_JOB] = T_JOB,
+                                  [STK_COL_STATUS] = T_STATUS};
     const struct stk_heading *h = &r->column[i];
     enum stk_table_col c = h->column;
     switch (c) {
@@ -161,13 +201,14 @@ static int take_cell(struct reader *r, struct fields *f, size_t i, const char *c
     case STK_COL_TRES:
         take_tres(f, cell);
         return 0;
+    case STK_COL_SERIES:
+        return take_series(r, f, h, cell, err);
     case STK_COL_VALUE:
     case STK_COL_RATE:
         if (stk_study_parse_value(cell, len, &f->value[f->nvalues++]))
             return bad(r, err, "\"%s\" is not a number above 0", cell);
         return 0;
     default:
-        f->has_series = f->has_series || c == STK_COL_SERIES;
         f->has_status = f->has_status || (c == STK_COL_STATUS && len);
         return keep_text(r, f->text[text_of[c]], cell, len, err);
     }
@@ -244,21 +285,11 @@ static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
     return rc ? place(r, rc, err) : 0;
 }
 
-/* "result:", as JUBE writes above a table. */
-static bool is_title(const char *p, size_t len)
+/* Blank, or a line that is drawn below a header: "|---|:--|", "-----+----". */
+static bool says_nothing(const char *p, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (p[i] && strchr(",;\t| ", p[i]))
-            return false;
-    return len && p[len - 1] == ':';
-}
-
-/* Blank, or the line below the header of a Markdown table. */
-static bool says_nothing(const struct reader *r, const char *p, size_t len)
-{
-    const char *set = r->delim == '|' ? "|-: \t" : " \t";
-    for (size_t i = 0; i < len; i++)
-        if (!p[i] || !strchr(set, p[i]))
+        if (!p[i] || !strchr("|+-:= \t\r", p[i]))
             return false;
     return true;
 }
@@ -299,7 +330,7 @@ static int survey_row(void *user, uint64_t off, uint64_t len, uint64_t cells, st
     bool step = false;
     size_t n = 0, size;
     (void)cells;
-    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len))
+    if (*row.p == '#' || says_nothing(row.p, (size_t)len))
         return 0;
     for (; n < r->ncolumns && stk_csv_next(&row, &c, NULL) > 0; n++) {
         if (cell_text(r, &c, cell, &size, NULL))
@@ -380,6 +411,41 @@ static void drop_summaries(struct reader *r)
             r->column[i].column = STK_COL_NONE;
 }
 
+/* Of two times that are both vague, neither is the one. */
+static int check_times(struct reader *r, struct stk_err *err)
+{
+    const struct stk_heading *first = NULL;
+    for (size_t i = 0; i < r->ncolumns; i++) {
+        const struct stk_heading *h = &r->column[i];
+        if (h->column != STK_COL_TIME || h->rank < STK_HEADING_VAGUE)
+            continue;
+        if (first)
+            return bad(r, err, "several columns could be the time; choose one with --columns "
+                               "time=%s",
+                       h->name);
+        first = h;
+    }
+    return 0;
+}
+
+/* Parameters other than N tell series apart. The only one is N, whatever its name. */
+static void settle_parameters(struct reader *r)
+{
+    size_t last = 0, count = 0;
+    for (size_t i = 0; i < r->ncolumns; i++)
+        if (r->column[i].parameter) {
+            last = i;
+            count++;
+        }
+    if (r->n_from == COLUMNS_MAX && count == 1) {
+        r->n_from = last;
+        r->column[last].column = STK_COL_N;
+    }
+    for (size_t i = 0; i < r->ncolumns; i++)
+        if (r->column[i].parameter && i != r->n_from)
+            r->column[i].column = STK_COL_SERIES;
+}
+
 static const char *missing_heading(const struct reader *r)
 {
     const struct stk_headings *map = r->study->headings;
@@ -397,17 +463,17 @@ static int set_metric(struct reader *r, struct stk_err *err)
         const struct stk_heading *h = &r->column[i];
         if (h->column != STK_COL_RATE && h->column != STK_COL_VALUE)
             continue;
-        if (found && strcmp(found->rate, h->rate) != 0)
+        if (found && strcmp(found->name, h->name) != 0)
             return bad(r, err,
                        "several columns could be compared; choose one with --columns "
                        "rate=%s",
-                       h->rate);
+                       h->name);
         found = h;
     }
     if (r->study->metric || !found)
         return 0;
     if (!r->study->fixed)
-        return stk_study_set_metric(r->study, found->rate, found->column == STK_COL_RATE, err);
+        return stk_study_set_metric(r->study, found->name, found->column == STK_COL_RATE, err);
     if (has_column(r, STK_COL_TIME))
         return 0;
     return bad(r, err, "it has no times, but the study before it compares times%s", "");
@@ -423,9 +489,12 @@ static int check_header(struct reader *r, struct stk_err *err)
     if (r->n_from == COLUMNS_MAX || !compared)
         return bad(r, err,
                    "the header needs a column `n` and a column `time`; --columns n=HEADING,"
-                   "time=HEADING says which they are%s",
-                   "");
-    int rc = set_metric(r, err);
+                   "time=HEADING says which they are (%s is missing)",
+                   compared                     ? "`n`"
+                   : r->n_from == COLUMNS_MAX ? "each"
+                                                : "`time`");
+    int rc = check_times(r, err);
+    rc = rc ? rc : set_metric(r, err);
     const char *unit = r->column[r->n_from].unit;
     if (rc || !unit || r->study->unit || r->study->fixed || r->study->nruns)
         return rc;
@@ -450,7 +519,34 @@ static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err
         return rc;
     drop_summaries(r);
     rc = survey_rows(r, (size_t)(row->end - r->text), err);
+    if (!rc)
+        settle_parameters(r);
     return rc ? rc : check_header(r, err);
+}
+
+static size_t count_cells(struct stk_csv_row row)
+{
+    struct stk_csv_cell c;
+    size_t n = 0;
+    while (stk_csv_next(&row, &c, NULL) > 0)
+        n++;
+    return n;
+}
+
+/* "# threads time [ms]" above rows of numbers is their header, as for gnuplot, if it names what a
+ * header must. */
+static bool comment_is_header(struct reader *r, struct stk_csv_row first)
+{
+    struct stk_csv_row row = r->comment;
+    if (!row.p)
+        return false;
+    row.p += strspn(row.p, "# \t");
+    if (row.p >= row.end || count_cells(row) != count_cells(first))
+        return false;
+    if (read_header(r, &row, NULL) == 0)
+        return true;
+    r->ncolumns = 0;
+    return false;
 }
 
 static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, struct stk_err *err)
@@ -469,6 +565,8 @@ static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, 
     *is_header = stk_num_parse(cell, len, &i, &f) == STK_NUM_NONE;
     if (*is_header)
         return read_header(r, &row, err);
+    if (comment_is_header(r, row))
+        return 0;
     r->n_from = 0;
     for (r->ncolumns = 0; r->ncolumns < stk_headings_npositional; r->ncolumns++)
         r->column[r->ncolumns] =
@@ -498,9 +596,7 @@ static int read_cells(struct reader *r, struct stk_csv_row *row, struct fields *
         if (rc)
             return rc;
     }
-    if (rc)
-        return place(r, rc, err);
-    return f->has_n ? 0 : bad(r, err, "a row without an N%s", "");
+    return rc ? place(r, rc, err) : check_row(r, f, err);
 }
 
 static bool is_step_row(struct reader *r, struct stk_csv_row row)
@@ -519,8 +615,10 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
     struct fields *f;
     (void)cells;
     count_lines(r, (size_t)off);
-    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len) ||
-        (!r->started && is_title(row.p, (size_t)len)) || (r->skip_steps && is_step_row(r, row)))
+    if (*row.p == '#' && !r->started)
+        r->comment = row;
+    if (*row.p == '#' || says_nothing(row.p, (size_t)len) ||
+        (!r->started && stk_study_is_title(row.p, (size_t)len)) || (r->skip_steps && is_step_row(r, row)))
         return 0;
     bool header = false;
     int rc = r->started ? 0 : first_row(r, row, &header, err);
@@ -530,7 +628,7 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
         return stk_err_nomem(err, sizeof *f);
     f->run = (struct stk_study_run)STK_STUDY_RUN_INIT;
     rc = read_cells(r, &row, f, err);
-    rc = rc ? rc : add_runs(r, f, err);
+    rc = rc || !f->has_n ? rc : add_runs(r, f, err);
     free(f);
     return rc;
 }
@@ -558,8 +656,10 @@ static int read_table(struct reader *r, struct stk_err *err)
     int rc = 0;
     r->line = 1;
     r->delim = stk_study_delimiter(text, len);
+    if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return stk_err_set(err, STK_E_CORRUPT, r->path, -1, "it is UTF-16; save it as UTF-8");
     if (r->delim == ' ') {
-        stk_study_squeeze(text, len, &plain);
+        r->delim = stk_study_separate(text, len, &plain);
         rc = stk_buf_check(&plain, err);
         r->text = stk_buf_cstr(&plain);
         r->len = plain.len;
@@ -591,43 +691,4 @@ int stk_study_read_converted(struct stk_study *s, const struct stk_buf *table, c
                        .series = series ? series : "",
                        .unplaced = true};
     return read_table(&r, err);
-}
-
-/* Judges by the first line that is not a comment. */
-char stk_study_delimiter(const char *p, size_t n)
-{
-    const char *end = p + n;
-    if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
-        p += 3;
-    for (const char *line; p < end; p = line) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        size_t len = (size_t)((stop ? stop : end) - p);
-        line = stop ? stop + 1 : end;
-        len -= len && p[len - 1] == '\r';
-        if (len && *p != '#' && !is_title(p, len))
-            break;
-    }
-    char guess = stk_csv_guess(p, (size_t)(end - p), ",;\t|");
-    if (guess)
-        return guess;
-    while (p < end && *p != '\n' && *p != ' ')
-        p++;
-    return p < end && *p == ' ' ? ' ' : ',';
-}
-
-/* Copies text with one blank between cells and none at the ends of lines. */
-void stk_study_squeeze(const char *p, size_t n, struct stk_buf *out)
-{
-    bool start = true, owed = false;
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] == ' ' || p[i] == '\t') {
-            owed = !start;
-            continue;
-        }
-        if (owed && p[i] != '\n' && p[i] != '\r')
-            stk_buf_putc(out, ' ');
-        owed = false;
-        stk_buf_putc(out, p[i]);
-        start = p[i] == '\n';
-    }
 }

@@ -158,12 +158,42 @@ static bool measure_at(const struct stk_jval *test, size_t i, struct measure *m)
     return true;
 }
 
-/* The columns of the table: members of tests that count something, and measures. */
+/* A parameter in the name of a test: "solve %num_threads=4 %algo=a". */
+struct parameter {
+    const char *key, *value;
+    size_t nkey, nvalue;
+};
+
+/* Parameter i of a name. False: no more. */
+static bool parameter_at(const char *name, size_t i, struct parameter *p)
+{
+    while (name && (name = strstr(name, " %"))) {
+        const char *end = strstr(name + 2, " %"), *eq = strchr(name, '=');
+        end = end ? end : name + strlen(name);
+        *p = (struct parameter){.key = name + 2};
+        name = end;
+        if (!eq || eq > end || i-- > 0)
+            continue;
+        p->nkey = (size_t)(eq - p->key);
+        p->value = eq + 1;
+        p->nvalue = (size_t)(end - p->value);
+        return true;
+    }
+    return false;
+}
+
+static bool is_parameter(const struct parameter *p, const char *name)
+{
+    return strlen(name) == p->nkey && memcmp(name, p->key, p->nkey) == 0;
+}
+
+/* The columns of the table: members of tests that count something, parameters, and measures. */
 struct report {
     const struct stk_headings *map;
     const char *member[PARAMETERS_MAX];
+    struct parameter parameter[PARAMETERS_MAX]; /* that are not members */
     struct measure measure[PARAMETERS_MAX];
-    size_t nmembers, nmeasures;
+    size_t nmembers, nparameters, nmeasures;
     const char *test; /* name of the first */
     bool several;     /* tests of different names: each is a series */
 };
@@ -177,6 +207,22 @@ static void add_members(struct report *r, const struct stk_jval *obj)
             known = strcmp(r->member[k], obj->name[i].str) == 0;
         if (!known && r->nmembers < PARAMETERS_MAX && counts(obj->name[i].str, r->map))
             r->member[r->nmembers++] = obj->name[i].str;
+    }
+}
+
+/* After all members are known. */
+static void add_parameters(struct report *r, const char *name)
+{
+    struct parameter p;
+    for (size_t i = 0; parameter_at(name, i, &p); i++) {
+        bool known = r->nparameters == PARAMETERS_MAX;
+        for (size_t k = 0; k < r->nmembers && !known; k++)
+            known = is_parameter(&p, r->member[k]);
+        for (size_t k = 0; k < r->nparameters && !known; k++)
+            known = p.nkey == r->parameter[k].nkey &&
+                    memcmp(p.key, r->parameter[k].key, p.nkey) == 0;
+        if (!known)
+            r->parameter[r->nparameters++] = p;
     }
 }
 
@@ -229,6 +275,21 @@ static void put_nodes(const struct stk_jval *test, struct stk_buf *out)
     stk_buf_release(&b);
 }
 
+/* The test's value of a parameter. */
+static void put_parameter(const struct stk_jval *name, const struct parameter *wanted,
+                          struct stk_buf *out)
+{
+    struct parameter p;
+    size_t i = 0;
+    bool more;
+    while ((more = parameter_at(name ? name->str : NULL, i, &p)) &&
+           !(p.nkey == wanted->nkey && memcmp(p.key, wanted->key, p.nkey) == 0))
+        i++;
+    stk_buf_putc(out, ',');
+    if (more)
+        put_text(out, p.value, p.nvalue);
+}
+
 static void put_test(const struct report *r, const struct stk_jval *test, struct stk_buf *out)
 {
     const struct stk_jval *result = get(test, "result", STK_JSTR);
@@ -237,8 +298,14 @@ static void put_test(const struct report *r, const struct stk_jval *test, struct
     stk_buf_puts(out, good ? "ok" : "failed");
     put_value(out, stk_json_get(test, "jobid"));
     put_nodes(test, out);
+    if (r->several) {
+        stk_buf_putc(out, ',');
+        put_text(out, name ? name->str : "", name_length(test));
+    }
     for (size_t i = 0; i < r->nmembers; i++)
         put_value(out, member_of(test, r->member[i]));
+    for (size_t i = 0; i < r->nparameters; i++)
+        put_parameter(name, &r->parameter[i], out);
     for (size_t i = 0; i < r->nmeasures; i++) {
         struct measure m;
         const struct stk_jval *v = NULL;
@@ -246,19 +313,23 @@ static void put_test(const struct report *r, const struct stk_jval *test, struct
             v = strcmp(m.name, r->measure[i].name) == 0 ? m.value : NULL;
         put_value(out, v);
     }
-    if (r->several) {
-        stk_buf_putc(out, ',');
-        put_text(out, name ? name->str : "", name_length(test));
-    }
     stk_buf_putc(out, '\n');
 }
 
 static void put_report_head(const struct report *r, struct stk_buf *out)
 {
-    stk_buf_puts(out, "status,job,host");
+    stk_buf_puts(out, r->several ? "status,job,host,series" : "status,job,host");
     for (size_t i = 0; i < r->nmembers; i++) {
         stk_buf_putc(out, ',');
         put_text(out, r->member[i], strlen(r->member[i]));
+    }
+    for (size_t i = 0; i < r->nparameters; i++) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_buf_printf(&b, "parameter_%.*s", (int)r->parameter[i].nkey, r->parameter[i].key);
+        stk_buf_putc(out, ',');
+        put_text(out, stk_buf_cstr(&b), b.len);
+        out->fail = out->fail || b.fail;
+        stk_buf_release(&b);
     }
     for (size_t i = 0; i < r->nmeasures; i++) {
         struct stk_buf b = STK_BUF_INIT;
@@ -269,7 +340,7 @@ static void put_report_head(const struct report *r, struct stk_buf *out)
         out->fail = out->fail || b.fail;
         stk_buf_release(&b);
     }
-    stk_buf_puts(out, r->several ? ",series\n" : "\n");
+    stk_buf_putc(out, '\n');
 }
 
 typedef void on_test(struct report *r, const struct stk_jval *test, struct stk_buf *out);
@@ -291,6 +362,13 @@ static void on_survey(struct report *r, const struct stk_jval *test, struct stk_
     survey_test(r, test);
 }
 
+static void on_parameters(struct report *r, const struct stk_jval *test, struct stk_buf *out)
+{
+    const struct stk_jval *name = get(test, "name", STK_JSTR);
+    (void)out;
+    add_parameters(r, name ? name->str : NULL);
+}
+
 static void on_put(struct report *r, const struct stk_jval *test, struct stk_buf *out)
 {
     put_test(r, test, out);
@@ -303,6 +381,7 @@ static int from_reframe(const struct stk_jval *runs, const struct stk_headings *
     each_test(&r, runs, on_survey, NULL);
     if (!r.nmeasures)
         return refuse(err, path, "no test of ReFrame's report has a performance variable");
+    each_test(&r, runs, on_parameters, NULL);
     put_report_head(&r, out);
     each_test(&r, runs, on_put, out);
     return 0;

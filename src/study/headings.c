@@ -40,6 +40,7 @@ static const struct name {
     {"wall_clock", STK_COL_TIME, NULL, 0},
     {"elapsed", STK_COL_TIME, NULL, 0},
     {"elapsed_time", STK_COL_TIME, NULL, 0},
+    {"elapsedraw", STK_COL_TIME, NULL, 0}, /* sacct */
     {"runtime", STK_COL_TIME, NULL, 0},
     {"run_time", STK_COL_TIME, NULL, 0},
     {"duration", STK_COL_TIME, NULL, 0},
@@ -52,12 +53,9 @@ static const struct name {
     {"ncpus", STK_COL_CORES, "CPUs", 0},
     {"alloccpus", STK_COL_CORES, "CPUs", 0},
     {"ncores", STK_COL_CORES, "cores", 0},
-    {"num_cores", STK_COL_CORES, "cores", 0},
     {"ngpus", STK_COL_GPUS, "GPUs", 0},
-    {"num_gpus", STK_COL_GPUS, "GPUs", 0},
     {"allocnodes", STK_COL_NODES, "nodes", 0},
     {"nnodes", STK_COL_NODES, "nodes", 0},
-    {"num_nodes", STK_COL_NODES, "nodes", 0},
     {"alloctres", STK_COL_TRES, NULL, 0},
     {"node", STK_COL_HOST, NULL, 0},
     {"nodelist", STK_COL_HOST, NULL, 0},
@@ -68,20 +66,22 @@ static const struct name {
     {"node_kind", STK_COL_KIND, NULL, 0},
     {"jobid", STK_COL_JOB, NULL, 0},
     {"job_id", STK_COL_JOB, NULL, 0},
+    {"jobidraw", STK_COL_JOB, NULL, 0},
+    {"planned", STK_COL_QUEUE, NULL, 0}, /* sacct; "reserved" before 22.05 */
+    {"reserved", STK_COL_QUEUE, NULL, 0},
     {"metric", STK_COL_VALUE, NULL, 0},
     {"throughput", STK_COL_RATE, NULL, 0},
     {"threads", STK_COL_COUNT, "threads", 0},
     {"nthreads", STK_COL_COUNT, "threads", 0},
-    {"num_threads", STK_COL_COUNT, "threads", 0},
     {"ranks", STK_COL_COUNT, "ranks", 0},
     {"mpi_ranks", STK_COL_COUNT, "ranks", 0},
+    {"world_size", STK_COL_COUNT, "ranks", 0},
     {"processes", STK_COL_COUNT, "processes", 0},
     {"procs", STK_COL_COUNT, "processes", 0},
     {"nprocs", STK_COL_COUNT, "processes", 0},
     {"np", STK_COL_COUNT, "processes", 0},
     {"tasks", STK_COL_COUNT, "tasks", 0},
     {"ntasks", STK_COL_COUNT, "tasks", 0},
-    {"num_tasks", STK_COL_COUNT, "tasks", 0},
     {"workers", STK_COL_COUNT, "workers", 0},
     {"jobs", STK_COL_COUNT, "jobs", 0},
 };
@@ -157,6 +157,7 @@ static bool is_rate(const char *text)
 struct parts {
     char name[STK_HEADING_MAX + 1]; /* lower case, with '_' for blanks */
     char unit[STK_HEADING_MAX + 1]; /* from the brackets; "": none */
+    bool parameter;
 };
 
 static void copy(char *to, const char *p, size_t n)
@@ -180,18 +181,67 @@ static void split(const char *text, struct parts *out)
     if (strncasecmp(text, "parameter_", 10) == 0) { /* hyperfine */
         text += 10;
         n -= 10;
+        out->parameter = true;
     }
     copy(out->name, text, n);
     for (char *p = out->name; *p; p++)
         *p = *p == ' ' || *p == '-' ? '_' : (char)tolower((unsigned char)*p);
 }
 
-static const struct name *find(const char *name)
+static const struct name *find_exact(const char *name)
 {
     for (size_t i = 0; i < NAMES; i++)
         if (strcmp(names[i].name, name) == 0)
             return &names[i];
     return NULL;
+}
+
+/* Also "number_of_gpus", if it can be N. */
+static const struct name *find(const char *name)
+{
+    static const char *const number[] = {"number_of_", "num_", "nr_of_", "no_of_", "n_", "#_", "#"};
+    const struct name *found = find_exact(name);
+    for (size_t i = 0; i < sizeof number / sizeof *number && !found; i++)
+        if (strncmp(name, number[i], strlen(number[i])) == 0)
+            found = find_exact(name + strlen(number[i]));
+    return found && (found->unit || found == find_exact(name)) ? found : NULL;
+}
+
+static bool one_of(const char *p, size_t n, const char *const *words)
+{
+    for (; *words; words++)
+        if (strlen(*words) == n && memcmp(*words, p, n) == 0)
+            return true;
+    return false;
+}
+
+/* "epoch_time", "time_per_step": the time of something, if no heading says it better. */
+static bool is_vague_time(const char *name)
+{
+    static const char *const others[] = {"cpu",   "user",  "sys",  "system", "start", "end", "submit",
+                                         "begin", "queue", "wait", "idle",   "io",    NULL};
+    static const char *const none[] = {"limit", "stamp", "zone", NULL};
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, "_time") == 0)
+        return !one_of(name, n - 5, others);
+    return strncmp(name, "time_", 5) == 0 && !one_of(name + 5, n - 5, none);
+}
+
+/* "time_2", "t3", "run1": one of several runs. */
+static bool is_numbered_time(const char *name)
+{
+    static const char *const runs[] = {"run", "rep", "repeat", "trial", NULL};
+    char plain[STK_HEADING_MAX + 1];
+    size_t n = strlen(name), digits = 0;
+    while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
+        digits++;
+    if (!digits || digits == n)
+        return false;
+    n -= digits;
+    n -= n > 1 && (name[n - 1] == '_' || name[n - 1] == '.');
+    copy(plain, name, n);
+    const struct name *found = find_exact(plain);
+    return one_of(plain, n, runs) || (found && found->column == STK_COL_TIME && !found->rank);
 }
 
 /* Cuts "_avg" off. Returns its rank; 0: there is none, -1: a summary that is not a typical value.
@@ -228,8 +278,10 @@ static const struct name *find_cut(char *name, struct stk_heading *h)
     const struct name *found = find(name);
     for (int i = 0; i < 2 && !found; i++) {
         int rank = cut_summary(name);
-        if (rank < 0)
+        if (rank < 0) {
+            name[0] = '\0'; /* whatever it is the minimum of */
             return NULL;
+        }
         h->rank = rank > 0 ? (unsigned)rank : h->rank;
         found = find(name);
         double factor = found ? 0 : cut_unit(name);
@@ -264,7 +316,7 @@ static void name_rate(const struct parts *p, const char *name, struct stk_headin
 {
     const char *plain = h->column == STK_COL_RATE ? "rate" : "value";
     const char *best = p->unit[0] ? p->unit : find(name) ? plain : name;
-    copy(h->rate, best, strlen(best));
+    copy(h->name, best, strlen(best));
 }
 
 static bool same(const char *heading, const struct parts *p, const char *wanted)
@@ -315,6 +367,11 @@ static void by_name(const char *text, const struct parts *p, char *name, struct 
     } else if (factor > 0) { /* "seconds" */
         h->column = STK_COL_TIME;
         h->factor = factor;
+    } else if (is_numbered_time(name)) {
+        h->column = STK_COL_TIME;
+    } else if (is_vague_time(name)) {
+        h->column = STK_COL_TIME;
+        h->rank += STK_HEADING_VAGUE;
     }
 }
 
@@ -324,6 +381,7 @@ void stk_heading_read(const char *text, const struct stk_headings *map, struct s
     char name[STK_HEADING_MAX + 1];
     *h = (struct stk_heading){.factor = 1};
     split(text, &p);
+    h->parameter = p.parameter;
     copy(name, p.name, strlen(p.name));
     enum stk_table_col wanted = mapped(map, text, &p);
     by_name(text, &p, name, h);
@@ -337,6 +395,8 @@ void stk_heading_read(const char *text, const struct stk_headings *map, struct s
         h->column = STK_COL_NONE;
     if (h->column == STK_COL_RATE || h->column == STK_COL_VALUE)
         name_rate(&p, name, h);
+    else
+        copy(h->name, p.name, strlen(p.name));
 }
 
 /* ---- --columns ---------------------------------------------------------------------------- */

@@ -28,17 +28,19 @@ enum stk_table_col {
     STK_COL_TRES,  /* Slurm's "cpu=4,gres/gpu=2,node=1" */
 };
 
-#define STK_HEADING_MAX 63 /* bytes of a name */
+#define STK_HEADING_MAX   63 /* bytes of a name */
+#define STK_HEADING_VAGUE 8  /* added to the rank of a time whose name does not say that it is the one */
 
 /* A column by its heading: "Time (ms)", "runtime_avg[s]", "img/s". */
 struct stk_heading {
     enum stk_table_col column;
     double factor;    /* of plain numbers: 0.001 for milliseconds */
     bool hours;       /* "2:30" is hours and minutes */
-    unsigned rank;    /* 0: of one run; otherwise a summary, used if no column of a lower rank is
-                         there */
+    bool parameter;   /* of hyperfine: if it is not N, it tells series apart */
+    unsigned rank;    /* 0: of one run; otherwise a summary or vague, used if no column of a lower
+                         rank is there */
     const char *unit; /* what it counts, if it is N: "GPUs"; NULL: unknown */
-    char rate[STK_HEADING_MAX + 1]; /* name of the value or rate */
+    char name[STK_HEADING_MAX + 1]; /* of the value or rate as shown; else in lower case */
 };
 
 /* Which heading is which column, as given by --columns. */

@@ -113,7 +113,8 @@ size_t stk_study_hosts(const char *list);
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-#define STK_STUDY_FILE_MAX (32u << 20)
+#define STK_STUDY_FILE_MAX    (32u << 20)
+#define STK_STUDY_COLUMNS_MAX 256
 
 /*
  * Reads times measured elsewhere (study/csv.c): one row per run, separated by comma, semicolon or
@@ -137,6 +138,11 @@ int stk_study_parse_value(const char *text, size_t len, double *out);
  * one. */
 char stk_study_delimiter(const char *text, size_t len);
 void stk_study_squeeze(const char *text, size_t len, struct stk_buf *out);
+/* Copies a table whose separator is ' ' so that one character separates cells, and returns it: the
+ * columns of a rule below the header ("---- ----", as sacct draws it), or one or more blanks. */
+char stk_study_separate(const char *text, size_t len, struct stk_buf *out);
+/* "result:", as JUBE writes above a table. */
+bool stk_study_is_title(const char *p, size_t len);
 /* The study as the value of a JSON member, and back: from a study, or from a result of `stoker
  * scale` that contains one. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);

@@ -443,6 +443,15 @@ static void units_are_in_headings(void)
         {"n;Time (s)\n1;90,5\n", 90.5},
         {"n,runtime_avg[s],runtime_std[s]\n1,90,3\n", 90},
         {"n,mean,median,min,max\n1,99,90,1,2\n", 90},
+        {"n,step time (ms)\n1,90000\n", 90},
+        {"n,epoch_time_avg,epoch_time_min\n1,90,80\n", 90},
+        {"n,time to solution [s],cpu_time,start_time\n1,90,x,x\n", 90},
+        {"n,epoch_time,time\n1,7,90\n", 90}, /* the plain one wins */
+        {"n,run1,run2,run3\n1,90,95,80\n", 90},
+        {"n,t1,t2,t3\n1,90,95,80\n", 90},
+        {"n,time_1,time_2,time_3\n1,90,95,80\n", 90},
+        {"# time [ms] n\n90000 1\n", 90}, /* a header for gnuplot */
+        {"# of a Monday\n1,90\n", 90},    /* none */
         {"n,img/s\n1,90\n", 90},
         {"n,throughput [img/s]\n1,90\n", 90},
         {"n,tokens per second\n1,90\n", 90},
@@ -457,6 +466,12 @@ static void units_are_in_headings(void)
     CHECK_STR(study.metric, "GFLOP/s");
     CHECK(study.higher_better);
     CHECK_INT(read_bad("n,time (parsec)\n1,3\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,epoch_time,step_time\n1,3,4\n"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "several columns could be the time"));
+    CHECK_INT(read_bad("n,cpu_time\n1,3\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,step_time_max\n1,3\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("\xff\xfen"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "UTF-16"));
     compute_as("n=x,time=solve", "x,y,solve [ms],time\n1,2,3000,99\n");
     CHECK(row_of(0, 1)->value == 3 && row_of(0, 1)->runs == 1);
     compute_as("time=solver_avg", "Tasks,img/s,solver_avg\n4,7,3\n"); /* times were asked for */
@@ -477,6 +492,10 @@ static void n_is_what_varies(void)
     CHECK_STR(study.unit, "GPUs");
     compute("nodes,gpus,time\n1,0,10\n2,0,6\n", NULL);
     CHECK(row_of(0, 2)->value == 6 && row_of(0, 2)->gpus == 0);
+    compute("Number of GPUs;Time (s)\n1;10\n4;3\n", NULL);
+    CHECK(row_of(0, 4)->gpus == 4);
+    compute("world_size,epoch_time\n1,10\n4,3\n", NULL);
+    CHECK_STR(study.unit, "ranks");
     compute("cores,ntasks,time\n8,,10\n16,4,6\n", NULL); /* not in every row */
     CHECK(row_of(0, 16)->value == 6);
     compute("n,rate,rate,time\n1,10,11,5\n2,20,21,4\n", NULL); /* repeats, as of times */
@@ -507,6 +526,44 @@ static void tables_of_other_tools(void)
     CHECK_STR(study.unit, "tasks");
     compute("tasks,runtime_avg[s],runtime_cnt\n1,10,3\n2,5.5,3\n", NULL);
     CHECK(row_of(0, 2)->value == 5.5);
+    compute("result:\n  tasks | time[s]\n  ------+--------\n      1 |    10.0\n", NULL);
+    CHECK(row_of(0, 1)->value == 10);
+}
+
+static void tables_of_sacct(void)
+{
+    /* -p ends each line with a separator; a job that never started was allocated nothing. */
+    compute("JobIDRaw|AllocCPUS|ElapsedRaw|CPUTimeRAW|Planned|State|\n"
+            "11|4|600|2400|00:00:00|COMPLETED|\n"
+            "11.batch|4|600|2400||COMPLETED|\n"
+            "12|0|0|0|00:01:00|PENDING|\n"
+            "13|0|0|0|00:01:00|CANCELLED by 1000|\n"
+            "14|4|1|4|00:01:00|PREEMPTED|\n",
+            NULL);
+    CHECK(row_of(0, 4)->value == 600 && row_of(0, 4)->runs == 1 && row_of(0, 4)->lost == 1);
+    CHECK_INT(read_bad("JobID|AllocCPUS|Elapsed|State\n1|0|00:00:10|COMPLETED\n"), STK_E_CORRUPT);
+    /* Without -P: cells are empty, or contain blanks. */
+    compute("JobID           Account  AllocCPUS      State    Elapsed \n"
+            "------------ ---------- ---------- ---------- ---------- \n"
+            "10                  lab          1  COMPLETED   00:01:40 \n"
+            "11                               2  COMPLETED   00:00:55 \n"
+            "11.batch            lab          2  COMPLETED   00:00:55 \n"
+            "12                  a b          4 CANCELLED+   00:00:10 \n",
+            NULL);
+    CHECK(row_of(0, 1)->value == 100 && row_of(0, 2)->value == 55 && row_of(0, 2)->runs == 1);
+    CHECK(row_of(0, 4)->lost == 1);
+}
+
+static void tables_of_hyperfine(void)
+{
+    compute("command,mean,median,parameter_algo,parameter_threads\n"
+            "x,1,2,a,1\nx,1,1.5,a,2\nx,1,7,b,1\nx,1,6,b,2\n",
+            NULL);
+    CHECK_INT(study.nseries, 2);
+    CHECK_STR(study.series[1].name, "algo=b");
+    CHECK(row_of(1, 2)->value == 6 && row_of(1, 2)->runs == 1);
+    compute("command,median,parameter_size\nx,2,10\nx,4,20\n", NULL); /* the only one is N */
+    CHECK(row_of(0, 20)->value == 4);
 }
 
 static void json_of_other_tools(void)
@@ -535,10 +592,10 @@ static void json_of_other_tools(void)
         read_json("{\"session_info\": {\"data_version\": \"4.1\"}, \"runs\": [{\"testcases\": ["
                   "{\"name\": \"solve %num_tasks=2\", \"result\": \"pass\", \"num_tasks\": 2, "
                   "\"jobid\": \"71\", \"job_nodelist\": [\"n1\", \"n2\"], \"perfvalues\": "
-                  "{\"hpc:main:solve_time\": [1500, 0, null, null, \"ms\", \"pass\"]}}, "
-                  "{\"name\": \"solve %num_tasks=4\", \"result\": \"fail\", \"num_tasks\": 4, "
-                  "\"jobid\": null, \"perfvalues\": {}}]}]}"),
+                  "{\"hpc:main:solve_time\": [1500, 0, null, null, \"ms\", \"pass\"], "
+                  "\"hpc:main:setup_time\": [200, 0, null, null, \"ms\", \"pass\"]}}]}]}"),
         STK_E_CORRUPT); /* which value is the time? */
+    CHECK(strstr(err.what, "several columns could be the time"));
     stk_scaling_release(&all);
     stk_study_release(&study);
     CHECK_INT(stk_headings_parse("time=solve_time", &headings, &err), 0);
@@ -553,6 +610,23 @@ static void json_of_other_tools(void)
     CHECK_INT(stk_study_read_json(&study, report, strlen(report), "r.json", &err), 0);
     CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
     CHECK(row_of(0, 2)->value == 1.5 && row_of(0, 2)->nodes == 2 && row_of(0, 4)->bad == 1);
+    /* Parameters other than N are curves, and so are tests. */
+    CHECK_INT(
+        read_json("{\"session_info\": {}, \"runs\": [{\"testcases\": ["
+                  "{\"name\": \"solve %num_threads=2 %algo=a %x=1 2\", \"result\": \"pass\", "
+                  "\"num_threads\": 2, \"num_tasks\": 1, \"perfvalues\": "
+                  "{\"h:p:elapsed\": [9, 0, null, null, \"s\", \"pass\"]}}, "
+                  "{\"name\": \"solve %num_threads=4 %algo=b\", \"result\": \"pass\", "
+                  "\"num_threads\": 4, \"num_tasks\": 1, \"perfvalues\": "
+                  "{\"h:p:elapsed\": [5, 0, null, null, \"s\", \"pass\"]}}, "
+                  "{\"name\": \"other\", \"result\": \"pass\", \"num_threads\": 8, \"perfvalues\": "
+                  "{\"h:p:elapsed\": [3, 0, null, null, \"s\", \"pass\"]}}]}]}"),
+        0);
+    CHECK_INT(study.nseries, 3);
+    CHECK_STR(study.series[0].name, "solve, algo=a, x=1 2");
+    CHECK_STR(study.series[1].name, "solve, algo=b");
+    CHECK_STR(study.series[2].name, "other");
+    CHECK(row_of(0, 2)->value == 9 && row_of(1, 4)->value == 5 && row_of(2, 8)->value == 3);
     /* Version 3 has a list, and parameters apart. */
     CHECK_INT(
         read_json("{\"session_info\": {}, \"runs\": [{\"testcases\": [{\"result\": \"success\", "
@@ -885,6 +959,8 @@ int main(int argc, char **argv)
     CHECK_RUN(units_are_in_headings);
     CHECK_RUN(n_is_what_varies);
     CHECK_RUN(tables_of_other_tools);
+    CHECK_RUN(tables_of_sacct);
+    CHECK_RUN(tables_of_hyperfine);
     CHECK_RUN(json_of_other_tools);
     CHECK_RUN(errors_name_the_line);
     CHECK_RUN(studies_survive_json);
