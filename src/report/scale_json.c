@@ -202,6 +202,27 @@ static void write_comparison(const struct stk_comparison *c, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static void write_placement(const struct stk_scaling *all, struct stk_jw *w)
+{
+    const struct stk_placement *p = &all->placement;
+    stk_jw_key(w, "placement");
+    if (!p->found) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '{');
+    stk_jw_put_u64(w, "n", p->n);
+    stk_jw_put_u64(w, "best", p->best);
+    stk_jw_put_f64(w, "speed", p->speed);
+    stk_jw_key(w, "clear_of_noise");
+    if (p->noise_known)
+        stk_jw_bool(w, p->clear);
+    else
+        stk_jw_null(w);
+    stk_jw_put_str(w, "text", p->text);
+    stk_jw_close(w, '}');
+}
+
 void stk_scale_json(const struct stk_scaling *all, struct stk_jw *w)
 {
     stk_jw_key(w, "study");
@@ -223,6 +244,7 @@ void stk_scale_json(const struct stk_scaling *all, struct stk_jw *w)
     for (size_t i = 0; i < all->ncomparisons; i++)
         write_comparison(&all->comparison[i], w);
     stk_jw_close(w, ']');
+    write_placement(all, w);
     stk_jw_key(w, "cautions");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < all->ncautions; i++) {

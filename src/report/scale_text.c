@@ -185,6 +185,8 @@ void stk_scale_text(const struct stk_scaling *all, unsigned columns, bool utf8, 
     }
     if (all->ncomparisons)
         stk_buf_puts(out, "\nCompared\n");
+    if (all->placement.found)
+        sentence(out, columns, "Placement: %s.", all->placement.text);
     for (size_t i = 0; i < all->ncomparisons; i++)
         sentence(out, columns, "%s.", all->comparison[i].text);
     say_cautions(all, columns, out);

@@ -77,7 +77,7 @@ static void say_pays(const struct stk_scaling *all, struct stk_comparison *c)
              (unsigned long long)fa->n, price);
 }
 
-static const struct stk_scaling_row *row_at(const struct stk_scaling_series *s, uint64_t n)
+const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series *s, uint64_t n)
 {
     for (size_t i = 0; i < s->nrows; i++)
         if (s->row[i].n == n && s->row[i].runs)
@@ -85,10 +85,10 @@ static const struct stk_scaling_row *row_at(const struct stk_scaling_series *s, 
     return NULL;
 }
 
-/* The error (95 %) of the logarithm of the ratio of two rows of different series, each with its own
- * noise (Welch). NaN: unknown. */
-static double slack_between(const struct stk_scaling_series *a, const struct stk_scaling_row *ra,
-                            const struct stk_scaling_series *b, const struct stk_scaling_row *rb)
+double stk_scaling_slack_between(const struct stk_scaling_series *a,
+                                 const struct stk_scaling_row *ra,
+                                 const struct stk_scaling_series *b,
+                                 const struct stk_scaling_row *rb)
 {
     double va = pow(a->noise.relative_sd, 2) / stk_median_worth((double)ra->runs);
     double vb = pow(b->noise.relative_sd, 2) / stk_median_worth((double)rb->runs);
@@ -104,11 +104,13 @@ static const char *verdict(const struct stk_scaling *all, const struct stk_compa
                            const struct stk_scaling_row *r, char *buf, size_t size)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
-    const struct stk_scaling_row *other = row_at(b, r->n);
-    double slack = slack_between(a, r, b, other);
+    const struct stk_scaling_row *other = stk_scaling_row_at(b, r->n);
+    double slack = stk_scaling_slack_between(a, r, b, other);
     bool clear = fabs(log(r->work_cost / other->work_cost)) > slack;
     buf[0] = '\0';
-    if (!isnan(slack))
+    if (slack > log(STK_SCALING_VAGUE))
+        snprintf(buf, size, " (so few runs do not show the noise)");
+    else if (!isnan(slack))
         snprintf(buf, size, " (%s the noise, +-%.2g %%)", clear ? "clear of" : "within",
                  100 * (exp(slack) - 1));
     return buf;
@@ -119,11 +121,12 @@ static void count_clear(const struct stk_scaling *all, struct stk_comparison *c)
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     c->noise_known = a->noise.dof >= 1 && b->noise.dof >= 1;
     for (size_t i = 0; i < a->nrows; i++) {
-        const struct stk_scaling_row *r = &a->row[i], *other = row_at(b, r->n);
+        const struct stk_scaling_row *r = &a->row[i], *other = stk_scaling_row_at(b, r->n);
         if (!r->runs || !other)
             continue;
         c->common++;
-        c->clear += fabs(log(r->work_cost / other->work_cost)) > slack_between(a, r, b, other);
+        double slack = stk_scaling_slack_between(a, r, b, other);
+        c->clear += fabs(log(r->work_cost / other->work_cost)) > slack;
     }
 }
 
@@ -134,7 +137,7 @@ static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
     const struct stk_scaling_row *first = NULL, *last = NULL;
     char n[80], m[80], sure[48];
     for (size_t i = 0; i < a->nrows; i++)
-        if (a->row[i].runs && row_at(b, a->row[i].n)) {
+        if (a->row[i].runs && stk_scaling_row_at(b, a->row[i].n)) {
             first = first ? first : &a->row[i];
             last = &a->row[i];
         }
@@ -144,13 +147,13 @@ static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
                  name_of(b), c->speed, name_of(a));
         return;
     }
-    double at_first = first->work_cost / row_at(b, first->n)->work_cost;
+    double at_first = first->work_cost / stk_scaling_row_at(b, first->n)->work_cost;
     int len = snprintf(c->text, sizeof c->text, "%.60s is %.2fx as fast as %.60s with %s%s",
                        name_of(b), at_first, name_of(a), stk_scaling_n(all, first->n, n, sizeof n),
                        verdict(all, c, first, sure, sizeof sure));
     if (last != first && len > 0 && (size_t)len < sizeof c->text)
         len += snprintf(c->text + len, sizeof c->text - (size_t)len, ", %.2fx with %s%s",
-                        last->work_cost / row_at(b, last->n)->work_cost,
+                        last->work_cost / stk_scaling_row_at(b, last->n)->work_cost,
                         stk_scaling_n(all, last->n, m, sizeof m),
                         verdict(all, c, last, sure, sizeof sure));
     if (c->noise_known && c->common > 2 && len > 0 && (size_t)len < sizeof c->text)

@@ -27,4 +27,16 @@ int stk_scaling_compare(struct stk_scaling *all, struct stk_err *err); /* scalin
 int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
                      const char *fmt, ...) STK_PRINTF(5, 6);
 
+/* The row of an N with a good run; NULL: none. */
+const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series *s, uint64_t n);
+/* The error (95 %) of the logarithm of the ratio of two rows of different series, each with its own
+ * noise (Welch). NaN: unknown. */
+double stk_scaling_slack_between(const struct stk_scaling_series *a,
+                                 const struct stk_scaling_row *ra,
+                                 const struct stk_scaling_series *b,
+                                 const struct stk_scaling_row *rb);
+#define STK_SCALING_VAGUE 3 /* if this factor may be chance, the runs do not show the noise */
+/* Fills all->placement (scaling/placement.c). */
+void stk_scaling_place(struct stk_scaling *all);
+
 #endif

@@ -390,6 +390,8 @@ int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_
         rc = compute_series(out, i, err);
     for (size_t i = 0; i < o->nnotes && out->nseries && !rc; i++)
         rc = stk_scaling_warn(out, 0, "conditions", err, "%s", o->note + i * o->note_size);
+    if (!rc)
+        stk_scaling_place(out);
     return rc ? rc : stk_scaling_compare(out, err);
 }
 

@@ -137,6 +137,17 @@ struct stk_comparison {
     char text[640];
 };
 
+/* Whether the same N is better packed on few nodes or spread over many. */
+struct stk_placement {
+    bool found;       /* the study has placements, and two of them have an N in common */
+    uint64_t n;       /* the largest such N */
+    size_t best;      /* the series that is fastest there, or on the fewest nodes if none clearly is */
+    double speed;     /* slowest time there / fastest time */
+    bool clear;       /* of the noise */
+    bool noise_known; /* of the slowest and the fastest */
+    char text[400];
+};
+
 struct stk_scaling {
     const struct stk_study *study; /* borrowed */
     struct stk_scaling_options o;
@@ -146,6 +157,7 @@ struct stk_scaling {
     size_t ncautions;
     struct stk_comparison *comparison;
     size_t ncomparisons;
+    struct stk_placement placement;
 };
 
 /* The study must outlive it. Caller frees with stk_scaling_release(), also on error. */

@@ -3,6 +3,7 @@ refused, cancelled, killed, left in the queue or can never begin."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -118,8 +119,27 @@ def test_packed_and_spread(slurm, shared):
         said = hosts_in(shared / f"study/jobs/n4-by{per_node}-r0.out")
         assert {said.count(host) for host in said} == {per_node} and len(said) == 4
     assert all("the noise" in c["text"] for c in result["comparisons"]) and len(result["comparisons"]) == 3
+    assert result["placement"]["n"] == 4 and "Placement: with 4 ranks, " in run.out
     # srun alone; one that Slurm refused at that moment is left out, and the run is good all the same
     assert any(r.get("launch_s", 0) > 0 for r in runs(shared))
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_packed_and_spread_by_mpirun(slurm, shared, mpi):
+    """In an allocation, mpirun would place the ranks as it likes, and three placements would be one."""
+    mpirun = shutil.which(f"mpirun.{mpi}") or pytest.skip(f"no mpirun.{mpi}")
+    (shared / "bin").mkdir()
+    (shared / "bin/mpirun").write_text(f'#!/bin/sh\nexec {mpirun} "$@"\n')
+    (shared / "bin/mpirun").chmod(0o755)
+    file = shared / "result.json"
+    slurm.run("salloc", "-Q", "-N4", "--ntasks-per-node=4", STOKER, "scale", "--n", "4", "--ranks", "--ranks-per-node",
+              "4,2,1", "--runs", "1", "--warmup", "0", "--oversubscribe", "-o", shared / "study", "--json", file,
+              "--", "sh", "-c", "hostname >> on.{ranks_per_node}", cwd=shared,
+              env={"PATH": f"{shared}/bin:{slurm.env['PATH']}"})
+    for per_node in (4, 2, 1):
+        said = (shared / f"on.{per_node}").read_text().split()
+        assert {said.count(host) for host in said} == {per_node} and len(said) == 4, (per_node, said)
+    assert json.loads(file.read_text())["result"]["placement"]["n"] == 4
 
 
 def test_the_users_own_batch_file(slurm, shared):

@@ -132,7 +132,8 @@ static void put_verdict(struct stk_jw *w, const struct stk_scaling *all)
 {
     const struct stk_choice *c = all->nseries ? best_choice(&all->series[0]) : NULL;
     if (all->ncomparisons)
-        stk_jw_put_str(w, "verdict", all->comparison[0].text);
+        stk_jw_put_str(w, "verdict",
+                       all->placement.found ? all->placement.text : all->comparison[0].text);
     else
         stk_jw_put_str(w, "verdict", c ? c->sentence : "No N can be recommended from these runs.");
     if (all->ncomparisons)
@@ -172,12 +173,12 @@ static void put_law_note(struct stk_jw *w, const struct stk_scaling *all,
     stk_buf_release(&b);
 }
 
-/* The first comparison is the verdict. */
+/* The placement, or else the first comparison, is the verdict. */
 static void put_notes(struct stk_jw *w, const struct stk_scaling *all)
 {
     stk_jw_key(w, "notes");
     stk_jw_open(w, '[');
-    for (size_t i = 1; i < all->ncomparisons; i++)
+    for (size_t i = all->placement.found ? 0 : 1; i < all->ncomparisons; i++)
         stk_jw_str(w, all->comparison[i].text);
     for (size_t i = 0; i < all->ncautions; i++)
         stk_jw_str(w, all->caution[i].text);

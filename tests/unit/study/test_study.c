@@ -937,6 +937,49 @@ static void balanced_is_in_the_middle(void)
     CHECK(noisy.small * 8 < many && noisy.large * 8 < many && noisy.far * 20 < many);
 }
 
+static void add_placed(size_t series, const char *point, int64_t nodes, const double *wall_s,
+                       size_t runs)
+{
+    for (size_t i = 0; i < runs; i++) {
+        struct stk_study_run r = STK_STUDY_RUN_INIT;
+        r.n = 8;
+        r.point = point;
+        r.nodes = nodes;
+        r.wall_s = wall_s[i];
+        CHECK_INT(stk_study_add(&study, series, &r, &err), 0);
+    }
+}
+
+static const struct stk_placement *place(const double *packed, const double *spread, size_t runs)
+{
+    size_t a, b;
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    CHECK_INT(stk_study_series(&study, "8 per node", 10, &a, &err), 0);
+    CHECK_INT(stk_study_series(&study, "1 per node", 10, &b, &err), 0);
+    add_placed(a, "n8-by8", 1, packed, runs);
+    add_placed(b, "n8-by1", 8, spread, runs);
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+    return &all.placement;
+}
+
+/* Who reads three comparisons still does not know how to place the ranks. */
+static void placement_has_a_verdict(void)
+{
+    static const double slow[] = {10, 10.1, 9.9}, fast[] = {5, 5.1, 4.9}, near[] = {9.95, 10.2, 10};
+    const struct stk_placement *p = place(slow, fast, 3);
+    CHECK(p->found && p->clear && p->best == 1 && p->n == 8);
+    CHECK(strstr(p->text, "1 per node is 2.00x as fast") && strstr(p->text, "spread them"));
+    p = place(fast, slow, 3);
+    CHECK(p->clear && p->best == 0 && strstr(p->text, "keep them together"));
+    p = place(slow, near, 3);
+    CHECK(!p->clear && p->noise_known && p->best == 0 && strstr(p->text, "the fewest nodes, 1"));
+    p = place(slow, fast, 1);
+    CHECK(p->found && !p->noise_known && strstr(p->text, "repeat the runs"));
+    compute("n,time,series,nodes\n8,1,a,1\n8,2,b,2\n", NULL); /* two machines, not placements */
+    CHECK(!all.placement.found);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -947,6 +990,7 @@ int main(int argc, char **argv)
     CHECK_RUN(only_measured_n_count);
     CHECK_RUN(two_modes_are_reported);
     CHECK_RUN(balanced_is_in_the_middle);
+    CHECK_RUN(placement_has_a_verdict);
     CHECK_RUN(basic_formulas_hold);
     CHECK_RUN(weak_scaling);
     CHECK_RUN(noise_is_taken_into_account);
