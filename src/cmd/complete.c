@@ -78,7 +78,7 @@ static void answer_values(struct ask *a, const struct stk_opt *opt)
     const char *const *choices = stk_opt_choices(opt);
     if (!choices && opt->suggest)
         choices = opt->suggest();
-    if (opt->type == STK_OPT_NAMES)
+    if (opt->type == STK_OPT_NAMES || strcmp(opt->arg, "LIST") == 0)
         keep_names(a);
     if (choices)
         answer_choices(a, choices);

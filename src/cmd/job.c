@@ -45,6 +45,7 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_STRING,
      .arg = "LIST",
      .offset = offsetof(struct settings, state),
+     .suggest = stk_job_state_names,
      .help = "Only jobs in these states (failed,timeout,out-of-memory)"},
     {.name = "name",
      .type = STK_OPT_STRING,
@@ -61,6 +62,7 @@ static const struct stk_opt options[] = {
      .arg = "KEY",
      .incidental = true,
      .offset = offsetof(struct settings, sort),
+     .suggest = stk_job_order_names,
      .help = "Order of the table, the largest first: " STK_JOB_ORDERS " (default: as Slurm lists "
              "them)"},
     {.name = "su-weights",

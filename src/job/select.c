@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "job/totals.h"
@@ -27,6 +28,19 @@ static bool parse_state(const char *word, size_t n, unsigned *mask)
             return true;
         }
     return false;
+}
+
+const char *const *stk_job_state_names(void)
+{
+    static char text[STK_SLURM_STATES][24];
+    static const char *names[STK_SLURM_STATES + 1];
+    for (enum stk_slurm_state s = STK_SLURM_PENDING; s < STK_SLURM_STATES; s++) {
+        snprintf(text[s], sizeof text[s], "%s", stk_slurm_state_name(s));
+        for (char *p = text[s]; (p = strchr(p, ' '));)
+            *p = '-';
+        names[s - STK_SLURM_PENDING] = text[s];
+    }
+    return names;
 }
 
 bool stk_job_states(const char *list, unsigned *mask)
@@ -72,6 +86,14 @@ static const struct {
 } orders[] = {{"job", STK_JOB_BY_ID},        {"time", STK_JOB_BY_TIME}, {"cpu", STK_JOB_BY_CPU},
               {"memory", STK_JOB_BY_MEMORY}, {"idle", STK_JOB_BY_IDLE}, {"su", STK_JOB_BY_SU},
               {"waited", STK_JOB_BY_WAIT},   {"ended", STK_JOB_BY_END}};
+
+const char *const *stk_job_order_names(void)
+{
+    static const char *names[sizeof orders / sizeof *orders + 1];
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        names[i] = orders[i].name;
+    return names;
+}
 
 bool stk_job_order(const char *text, enum stk_job_order *order)
 {

@@ -19,6 +19,7 @@ struct stk_job_filter {
 bool stk_job_wanted(const struct stk_job_filter *f, const struct stk_slurm_job *job);
 /* "failed,out-of-memory"; false: a word of it is no state. */
 bool stk_job_states(const char *list, unsigned *mask);
+const char *const *stk_job_state_names(void); /* its words, NULL-terminated */
 
 /* The largest first; ids in ascending order. */
 enum stk_job_order {
@@ -34,6 +35,7 @@ enum stk_job_order {
 };
 #define STK_JOB_ORDERS "job, time, cpu, memory, idle, su, waited, ended"
 bool stk_job_order(const char *text, enum stk_job_order *order); /* false: none of them */
+const char *const *stk_job_order_names(void);                    /* NULL-terminated */
 
 /* What jobs are judged by. */
 struct stk_job_scale {

@@ -39,4 +39,7 @@ void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct
 void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
                   struct stk_jw *w);
 
+/* Hours, or SUs: "<0.001", "2.13", "3072". */
+const char *stk_job_hours(double h, char *buf, size_t size);
+
 #endif

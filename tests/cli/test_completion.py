@@ -45,6 +45,8 @@ def on_path(tmp_path):
     (["verify", "--jobs", ""], []),
     (["verify", "--json", ""], [":files"]),
     (["advise", "--only", "many"], ["many-small-files"]),
+    (["job", "--sort", "w"], ["waited"]),
+    (["job", "--state", "failed,out"], ["failed,out-of-memory"]),
     (["profile", "--", "py"], [":commands"]),
     (["profile", "--", "python3", "t"], [":files"]),
     (["help", "pa"], ["pack"]),
@@ -62,6 +64,9 @@ def test_every_value_is_accepted(stoker):
     """A value that is offered and then refused."""
     for value in offered(stoker, "advise", "--only", ""):
         assert "there is no rule" not in stoker("advise", "nothing", "--only", value, rc=None).err
+    for option in ("--sort", "--state"):
+        for value in offered(stoker, "job", option, ""):
+            assert f"{option}:" not in stoker("job", "--me", option, value, rc=None, env={"PATH": "/nowhere"}).err
     for value in offered(stoker, "pack", "--format", ""):
         assert "--format" not in stoker("pack", "nothing", "dst", "--format", value, rc=None).err
 

@@ -187,6 +187,24 @@ def test_a_step_that_was_killed_for_memory(only, job, slurm):
     assert "completed, but step 0 was killed for memory" in job(90).out
 
 
+def test_a_step_that_failed_in_a_job_that_completed(job, slurm):
+    """(Made by hand.) A script that ignores the status of its program would be told that all is well."""
+    bad = BATCH | {"JobID": "90.0", "JobIDRaw": "90.0", "State": "FAILED", "ExitCode": "3:0", "JobName": "prog"}
+    slurm.add_rows("sacct", [HAND, BATCH, bad])
+    assert "completed, but step 0 did not (failed, exit status 3)" in job(90).out
+    slurm.add_rows("sacct", [bad | {"JobID": "90.1", "JobIDRaw": "90.1"}])
+    assert "completed, but step 0 and 1 more did not (failed" in job(90).out
+
+
+def test_large_and_small_costs_are_plain_numbers(job, slurm):
+    """(Made by hand.) "3.07e+03 core-hours" would have to be read twice."""
+    slurm.add_rows("sacct", [HAND | {"ElapsedRaw": "86400", "AllocTRES": "cpu=128,mem=64G,node=1"},
+                             HAND | {"JobID": "91", "JobIDRaw": "91", "ElapsedRaw": "1", "AllocTRES": "cpu=1,node=1"}])
+    assert "cost     3072 core-hours, 3072 SU" in job(90).out
+    assert "cost     <0.001 core-hours, <0.001 SU" in job(91).out
+    assert "e+" not in job(90, 91).out and "e-" not in job(90, 91).out.replace("core-", "")
+
+
 def test_who_cancelled_a_job(only, job):
     """The owner would look for the reason in the job."""
     assert only(CANCELLED)["cancelled_by"] == "root" and "cancelled by root" in job(CANCELLED).out

@@ -91,6 +91,30 @@ static const char *state_mark(enum stk_slurm_state s)
     return s == STK_SLURM_COMPLETED ? STK_GOOD : stk_slurm_ended(s) ? STK_BAD : STK_STRONG;
 }
 
+/* A script that ignores the status of its programs completes, whatever they did. */
+static void put_bad_steps(struct stk_buf *out, const struct stk_slurm_job *j)
+{
+    const struct stk_slurm_step *first = NULL;
+    size_t more = 0;
+    for (size_t i = 0; i < j->nsteps; i++) {
+        const struct stk_slurm_step *s = &j->step[i];
+        if (s->state <= STK_SLURM_COMPLETED || stk_slurm_step_is_ours(s))
+            continue;
+        more += first != NULL;
+        first = first ? first : s;
+    }
+    if (!first)
+        return;
+    stk_buf_puts(out, ", but step ");
+    put_clean(out, first->name, 16);
+    if (more)
+        stk_buf_printf(out, " and %zu more", more);
+    stk_buf_printf(out, " did not (%s", stk_slurm_state_name(first->state));
+    if (first->exit_code > 0)
+        stk_buf_printf(out, ", exit status %d", first->exit_code);
+    stk_buf_putc(out, ')');
+}
+
 static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
 {
     const struct stk_slurm_step *dead = stk_slurm_killed_for_memory(j, 0);
@@ -114,6 +138,8 @@ static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
         put_clean(out, dead->name, 16);
         stk_buf_printf(out, "%s killed for memory",
                        stk_slurm_killed_for_memory(j, 1) ? " and others were" : " was");
+    } else if (j->state == STK_SLURM_COMPLETED) {
+        put_bad_steps(out, j);
     }
 }
 
@@ -293,15 +319,16 @@ static void put_cost(struct stk_buf *out, const struct stk_job_view *v,
                      const struct stk_job_text *t)
 {
     struct stk_job_cost c;
+    char h[32];
     stk_job_cost(v, &t->scale.su, &c);
     if (!(c.core_h > 0))
         return;
     row(out, "cost");
-    stk_buf_printf(out, "%.3g core-hours", c.core_h);
+    stk_buf_printf(out, "%s core-hours", stk_job_hours(c.core_h, h, sizeof h));
     if (c.gpu_h > 0)
-        stk_buf_printf(out, ", %.3g GPU-hours", c.gpu_h);
+        stk_buf_printf(out, ", %s GPU-hours", stk_job_hours(c.gpu_h, h, sizeof h));
     if (isfinite(c.su))
-        stk_buf_printf(out, ", %.3g SU", c.su);
+        stk_buf_printf(out, ", %s SU", stk_job_hours(c.su, h, sizeof h));
     stk_buf_putc(out, '\n');
 }
 

@@ -9,9 +9,12 @@
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-static const char *hours_text(double h, char *buf, size_t size)
+const char *stk_job_hours(double h, char *buf, size_t size)
 {
-    snprintf(buf, size, h < 10 ? "%.3g" : "%.0f", h);
+    if (h > 0 && h < 0.001)
+        snprintf(buf, size, "<0.001");
+    else
+        snprintf(buf, size, h < 10 ? "%.3g" : h < 100 ? "%.1f" : "%.0f", h);
     return buf;
 }
 
@@ -31,15 +34,15 @@ static void put_hours(const struct stk_job_totals *t, struct stk_buf *out)
 {
     char a[32], b[32], c[32];
     stk_buf_printf(out, "core-hours: %s allocated, %s used, %s idle",
-                   hours_text(t->core_h, a, sizeof a), hours_text(t->used_h, b, sizeof b),
-                   hours_text(t->idle_h, c, sizeof c));
+                   stk_job_hours(t->core_h, a, sizeof a), stk_job_hours(t->used_h, b, sizeof b),
+                   stk_job_hours(t->idle_h, c, sizeof c));
     if (t->unknown_h > 0)
-        stk_buf_printf(out, ", %s of unknown use", hours_text(t->unknown_h, a, sizeof a));
+        stk_buf_printf(out, ", %s of unknown use", stk_job_hours(t->unknown_h, a, sizeof a));
     if (t->lost_h > 0)
         stk_buf_printf(out, "; %s in jobs that did not complete",
-                       hours_text(t->lost_h, a, sizeof a));
+                       stk_job_hours(t->lost_h, a, sizeof a));
     if (t->gpu_h > 0)
-        stk_buf_printf(out, "; GPU-hours: %s", hours_text(t->gpu_h, a, sizeof a));
+        stk_buf_printf(out, "; GPU-hours: %s", stk_job_hours(t->gpu_h, a, sizeof a));
 }
 
 static void put_lost(const struct stk_job_totals *t, struct stk_buf *out)
@@ -67,7 +70,7 @@ void stk_job_totals_text(const struct stk_slurm_jobs *jobs, const struct stk_job
     stk_report_wrapped(stk_buf_cstr(&line), 0, t->columns, out);
     stk_buf_reset(&line);
     put_hours(&sum, &line);
-    stk_buf_printf(&line, "; SUs: %s", hours_text(sum.su, a, sizeof a));
+    stk_buf_printf(&line, "; SUs: %s", stk_job_hours(sum.su, a, sizeof a));
     if (sum.without_su)
         stk_buf_printf(&line, ", without %zu jobs", sum.without_su);
     stk_report_wrapped(stk_buf_cstr(&line), 0, t->columns, out);
