@@ -1,5 +1,6 @@
 /* groups.c - the files of a profile in groups that are used alike: by folder and suffix; a file
  * that is opened again and again is a group of its own. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "bench/list.h"
 #include "replay/priv.h"
 
 #define OFTEN       16u          /* opens per epoch, rank and worker */
@@ -219,6 +221,47 @@ static void merge_folders(struct rp_model *m)
     }
 }
 
+/* ---- numbers that are estimates ------------------------------------------------------------ */
+
+#define SURELY 0.6  /* of an estimate: three times its error */
+#define WHOLE  0.01 /* from a whole number of passes */
+
+/* Every file was opened as often as every other one. */
+static bool opened_alike(const struct rp_group *g, double files)
+{
+    double each = (double)g->n.c[STK_C_OPENS] / files;
+    return each >= 1 - WHOLE && fabs(each - round(each)) < WHOLE * each;
+}
+
+/* Beyond some thousand files, a profile estimates how many there are and how large they are. The
+ * files themselves say it, unless others have come or gone since. */
+static void settle_estimate(struct rp_model *m, struct rp_group *g)
+{
+    char match[64];
+    uint64_t there = 0;
+    double mean = 0;
+    snprintf(match, sizeof match, "*%s", g->suffix);
+    if (stk_bench_list_survey(g->dir, *g->suffix ? match : NULL, &there, &mean, NULL) || !there)
+        return;
+    bool likely = (double)there > SURELY * (double)g->files &&
+                  (there <= g->files || opened_alike(g, (double)there));
+    if (likely && there != g->files) {
+        stk_rp_say(m, "files in %s: the profile estimates %llu; %llu are there", g->dir,
+                   (unsigned long long)g->files, (unsigned long long)there);
+        g->files = there;
+    }
+    g->estimated = !likely;
+    if (mean > 0)
+        g->size_bytes = (uint64_t)(mean * (double)g->files);
+}
+
+static void settle_estimates(struct rp_model *m)
+{
+    for (size_t i = 0; i < m->ngroups; i++)
+        if (m->group[i].estimated && !m->group[i].path)
+            settle_estimate(m, &m->group[i]);
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static int by_data(const void *x, const void *y)
@@ -279,5 +322,6 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     settle_writes(m);
     merge_folders(m);
     sort(m);
+    settle_estimates(m);
     return rc;
 }

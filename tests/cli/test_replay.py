@@ -178,6 +178,46 @@ def test_worker_processes(replay, tmp_path):
     assert "threads: 2" in r.workload.read_text()
 
 
+MANY = """
+import glob, os, random, sys
+files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+random.Random(5).shuffle(files)
+for epoch in range(2):
+    for worker in range(4):   # each reads other files in the second epoch
+        if os.fork() == 0:
+            for path in files[(worker + epoch) % 4::4]:
+                open(path, "rb").read()
+                if len(sys.argv) > 2:
+                    open(sys.argv[2], "rb").read()
+            os._exit(0)
+    for worker in range(4):
+        os.wait()
+"""
+FEW_NAMES = {"STOKER_PROFILE_FILES": "40"}
+
+
+def test_more_files_than_a_profile_names(replay, tmp_path):
+    """Beyond a number of files, a process records groups, and their size is an estimate: it gives way to
+    the files that are there."""
+    data = make_files(tmp_path / "data", 600, low=300, high=900)
+    r = replay([PYTHON, script(tmp_path, MANY), data], data, env=FEW_NAMES)
+    r.agrees(stats=None)
+    assert "count: 600\n" in r.workload.read_text()
+
+
+def test_a_file_of_several_processes_counts_once(profile, tmp_path):  # noqa: F811
+    """One process names a file, another one has it in a group: it is one file, whose bytes count once.
+    What every process names keeps its name."""
+    data = make_files(tmp_path / "data", 600, low=300, high=900)
+    often = data / "c0" / "0000.jpg"
+    p = profile([PYTHON, script(tmp_path, MANY), data, often], env=FEW_NAMES)
+    files = [f for f in p.report["files"] if f["name"].startswith(str(data))]
+    assert 600 * 0.6 < sum(f["files"] for f in files) < 600 * 1.4, files
+    read = sum(f.stat().st_size for f in data.glob("*/*.jpg"))
+    assert 0.6 * read < sum(f["distinct_bytes"] for f in files) < 1.4 * read
+    assert str(often) in [f["name"] for f in files]
+
+
 REREAD = """
 import glob, sys
 files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
