@@ -26,6 +26,12 @@ static const char *suffix_of(const char *path)
     return dot && dot != base && strlen(dot) < 32 ? dot : "";
 }
 
+static size_t parent_len(const char *dir)
+{
+    const char *slash = strrchr(dir, '/');
+    return slash && slash != dir ? (size_t)(slash - dir) : 0;
+}
+
 static const char *folder_of(struct rp_model *m, const char *path)
 {
     size_t n = (size_t)(stk_base_name(path) - path);
@@ -53,9 +59,26 @@ static struct rp_group *find(struct rp_model *m, const struct stk_usage *u, bool
     return NULL;
 }
 
+/* The folder that the files of both have in common. */
+static void share_root(struct rp_group *to, const struct rp_group *g)
+{
+    size_t most = to->root_len < g->root_len ? to->root_len : g->root_len, n = 0, end = 0;
+    if (!to->root) {
+        to->root = g->root;
+        to->root_len = g->root_len;
+        return;
+    }
+    while (n < most && to->root[n] == g->root[n])
+        if (to->root[n++] == '/')
+            end = n - 1;
+    bool whole = (n == to->root_len || to->root[n] == '/') && (n == g->root_len || g->root[n] == '/');
+    to->root_len = whole ? n : end;
+}
+
 static void join(struct rp_group *to, const struct rp_group *g)
 {
     to->path = NULL;
+    share_root(to, g);
     stk_counts_add(&to->n, &g->n);
     to->files += g->files;
     to->size_bytes += g->size_bytes;
@@ -85,6 +108,8 @@ static int add_file(struct rp_model *m, const struct stk_usage *u, struct stk_er
     one.rank_distinct_bytes = u->rank_distinct_bytes;
     one.io_s = u->io_s;
     one.estimated = u->file->group;
+    one.root = u->name;
+    one.root_len = parent_len(u->name);
     const char *path = g->path;
     join(g, &one);
     g->path = path;
@@ -171,12 +196,6 @@ static void settle_writes(struct rp_model *m)
 
 /* ---- folders -------------------------------------------------------------------------------- */
 
-static size_t parent_len(const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-    return slash && slash != dir ? (size_t)(slash - dir) : 0;
-}
-
 static double ratio(const struct rp_group *g, enum stk_counter a, uint64_t b)
 {
     return b ? (double)g->n.c[a] / (double)b : 0;
@@ -218,6 +237,18 @@ static void merge_folders(struct rp_model *m)
             g->dir = above;
             i = (size_t)-1; /* the folder above may have neighbours, too */
         }
+    }
+}
+
+/* The analysis adds up small folders with those above them, which may hold other data, too. */
+static void deepen(struct rp_model *m)
+{
+    for (size_t i = 0; i < m->ngroups; i++) {
+        struct rp_group *g = &m->group[i];
+        const char *root = g->root_len > strlen(g->dir)
+                               ? stk_arena_dup(&m->arena, g->root, g->root_len)
+                               : NULL;
+        g->dir = root ? root : g->dir;
     }
 }
 
@@ -322,6 +353,7 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     settle_writes(m);
     merge_folders(m);
     sort(m);
+    deepen(m);
     settle_estimates(m);
     return rc;
 }

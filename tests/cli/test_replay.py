@@ -178,6 +178,19 @@ def test_worker_processes(replay, tmp_path):
     assert "threads: 2" in r.workload.read_text()
 
 
+def test_other_data_beside_it(replay, tmp_path):
+    """A program with many folders: a report adds some up with the folders above them, of which only the
+    files are replayed that were read."""
+    data = make_files(tmp_path / "work" / "data", 120, low=3000, high=3000)
+    make_files(tmp_path / "work" / "other", 60, low=90, high=90)
+    for i in range(300):
+        (tmp_path / "lib" / f"a{i}" / "b").mkdir(parents=True)
+        (tmp_path / "lib" / f"a{i}" / "b" / "x.txt").write_text("x" * 2)
+    job = script(tmp_path, SMALL_FILES + "for p in glob.glob(sys.argv[1] + '/../../lib/*/*/*'): open(p).read()")
+    r = replay([PYTHON, job, data, "3"], data)
+    assert f'path: "{data}"' in r.workload.read_text()
+
+
 MANY = """
 import glob, os, random, sys
 files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
