@@ -161,27 +161,55 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
     return true;
 }
 
-/* Where sorted values fall apart, if at k. */
-static bool falls_apart(const double *v, size_t n, size_t k)
+/* The k-th widest gap between sorted values, from 0. */
+static double gap_of_rank(const double *v, size_t n, size_t k)
 {
-    double gap = log(v[k] / v[k - 1]);
-    double wide = fmax(log(v[k - 1] / v[0]), log(v[n - 1] / v[k]));
-    return gap > log1p(MODES_SHARE) && gap > fmax(MODES_GAP / (double)(n - 2), 3) * wide;
+    double gap = INFINITY;
+    for (size_t rank = 0; rank <= k; rank++) {
+        double next = 0;
+        for (size_t i = 1; i < n; i++) {
+            double here = log(v[i] / v[i - 1]);
+            next = here < gap && here > next ? here : next;
+        }
+        gap = next;
+    }
+    return gap;
+}
+
+/* Divides sorted values at gaps of this width or more. False: too many groups, or one of a single
+ * value. */
+static bool divide(const double *v, size_t n, double gap, struct stk_modes *m, double *widest)
+{
+    size_t from = 0;
+    *m = (struct stk_modes){0};
+    *widest = 0;
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && log(v[i] / v[i - 1]) < gap)
+            continue;
+        if (m->n == STK_MODES_MAX || i - from < 2)
+            return false;
+        *widest = fmax(*widest, log(v[i - 1] / v[from]));
+        if (!m->n && i < n)
+            m->cut = sqrt(v[i - 1] * v[i]);
+        m->mode[m->n].median = stk_quantile_sorted(v + from, i - from, 0.5);
+        m->mode[m->n++].runs = i - from;
+        from = i;
+    }
+    return true;
 }
 
 struct stk_modes stk_modes_of(double *v, size_t n)
 {
-    struct stk_modes m = {.nlow = n};
-    m.low = m.high = stk_median(v, n);
-    for (size_t k = 2; n >= MODES_RUNS && k + 2 <= n; k++)
-        if (falls_apart(v, n, k)) {
-            m.cut = sqrt(v[k - 1] * v[k]);
-            m.nlow = k;
-            m.nhigh = n - k;
-            m.low = stk_quantile_sorted(v, k, 0.5);
-            m.high = stk_quantile_sorted(v + k, n - k, 0.5);
-        }
-    return m;
+    struct stk_modes one = {.n = 1}, m;
+    one.mode[0].median = stk_median(v, n);
+    one.mode[0].runs = n;
+    for (size_t count = 2; n >= MODES_RUNS && count <= STK_MODES_MAX && 2 * count <= n; count++) {
+        double wide, gap = gap_of_rank(v, n, count - 2);
+        if (gap > log1p(MODES_SHARE) && divide(v, n, gap, &m, &wide) &&
+            gap > fmax(MODES_GAP / (double)(n - count), 3) * wide)
+            return m;
+    }
+    return one;
 }
 
 double stk_median_worth(double runs)

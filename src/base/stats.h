@@ -42,15 +42,20 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
  * rare: if more than one value, plus one in ten, is that far away, none of them is an outlier. */
 bool stk_is_outlier(const struct stk_summary *s, double value);
 
-/* Two groups of values with a wide gap between them. */
+#define STK_MODES_MAX 4
+
+/* Groups of values with wide gaps between them. */
 struct stk_modes {
-    double low, high;   /* their medians */
-    double cut;         /* values above it are of the high mode */
-    size_t nlow, nhigh; /* how many values each has; nhigh 0: there is only one mode */
+    size_t n; /* groups; 1: the values do not fall apart */
+    struct {
+        double median;
+        size_t runs;
+    } mode[STK_MODES_MAX]; /* ascending */
+    double cut;            /* values above it are not of the first mode */
 };
-/* Sorts v[0..n), all above 0. Two modes have at least two values each, of at least five, and a gap
- * of more than 10 % that is 24 / (n - 2) times as wide as either group, and at least 3 times (in
- * logarithms). */
+/* Sorts v[0..n), all above 0. Modes have at least two values each, of at least five, and gaps of more
+ * than 10 % that are 24 / (n - modes) times as wide as any group, and at least 3 times (in
+ * logarithms). The fewest modes for which that holds count. */
 struct stk_modes stk_modes_of(double *v, size_t n);
 
 /* For qsort(). */

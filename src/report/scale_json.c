@@ -17,18 +17,18 @@ static void put_n(struct stk_jw *w, const char *key, bool known, uint64_t n)
         stk_jw_null(w);
 }
 
-/* null unless there are two. */
+/* null unless there are several. */
 static void write_modes(const struct stk_modes *m, struct stk_jw *w)
 {
-    if (!m->nhigh) {
+    if (m->n < 2) {
         stk_jw_null(w);
         return;
     }
     stk_jw_open(w, '[');
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < m->n; k++) {
         stk_jw_open(w, '{');
-        stk_jw_put_f64(w, "cost", k ? m->high : m->low);
-        stk_jw_put_u64(w, "runs", k ? m->nhigh : m->nlow);
+        stk_jw_put_f64(w, "cost", m->mode[k].median);
+        stk_jw_put_u64(w, "runs", m->mode[k].runs);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');

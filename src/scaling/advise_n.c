@@ -71,14 +71,16 @@ void stk_scaling_plateau(struct stk_scaling_series *s)
 
 /* ---- sentences ---------------------------------------------------------------------------- */
 
-/* Medians of two modes may be of different ones: their fast runs are comparable. */
+/* Medians of several modes may be of different ones: their fast runs are comparable. */
 static const char *fast_alone(const struct stk_scaling_row *r, const struct stk_scaling_row *base,
                               char *buf, size_t size)
 {
-    double low = base->modes.low / base->cost.median / (r->modes.low / r->cost.median);
+    double low = base->modes.mode[0].median / base->cost.median /
+                 (r->modes.mode[0].median / r->cost.median);
     buf[0] = '\0';
-    if (r->modes.nhigh || base->modes.nhigh)
-        snprintf(buf, size, "; two modes: %.2fx by the fast runs of both",
+    size_t modes = r->modes.n > base->modes.n ? r->modes.n : base->modes.n;
+    if (modes > 1)
+        snprintf(buf, size, "; %s modes: %.2fx by the fast runs of both", stk_scaling_number(modes),
                  low * r->speedup / (double)base->n);
     return buf;
 }

@@ -96,7 +96,7 @@ static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err 
         double range = (c->max - c->min) / c->median;
         double noise = stk_noise_without(&s->noise, &r->own).relative_sd;
         stk_scaling_n(all, r->n, n, sizeof n);
-        if (r->modes.nhigh) /* modes.c reports them */
+        if (r->modes.n > 1) /* modes.c reports them */
             continue;
         if (c->outliers && !(far_out <= FAR_OUT * noise))
             rc = stk_scaling_warn(

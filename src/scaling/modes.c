@@ -1,7 +1,7 @@
 /*
- * modes.c - times that come in two groups, such as those of a fast and a slow node: which runs are
- * of which group, and whether the node explains it. A median then says which group is the larger
- * one, not how long a run takes.
+ * modes.c - times that come in groups, such as those of a fast and a slow node: which runs are of
+ * which group, and whether the node explains it. A median then says which group is the larger one,
+ * not how long a run takes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static bool is_good(const struct stk_study_run *r, uint64_t n)
     return r->n == n && r->status == STK_RUN_OK;
 }
 
-/* Names up to three nodes that had only runs of the high mode. False: some node had both, or is
+/* Names up to three nodes that had only runs of slow modes. False: some node had both, or is
  * unknown, or there is one node. */
 static bool explain(const struct stk_scaling *all, const struct stk_scaling_series *s,
                     const struct stk_scaling_row *row, char *buf, size_t size)
@@ -90,27 +90,45 @@ static bool has_nodes(const struct stk_scaling_series *s, uint64_t n)
     return false;
 }
 
-/* ---- two modes of one N ------------------------------------------------------------------- */
+/* ---- modes of one N ----------------------------------------------------------------------- */
+
+const char *stk_scaling_number(size_t modes)
+{
+    static const char *const words[STK_MODES_MAX + 1] = {"no", "one", "two", "three", "four"};
+    return words[modes <= STK_MODES_MAX ? modes : 0];
+}
+
+/* "2 of 5 runs are near 1.00 s, 3 near 2.01 s" */
+static void put_modes(const struct stk_scaling *all, const struct stk_modes *m, size_t runs,
+                      char *buf, size_t size)
+{
+    char text[32];
+    int at = snprintf(buf, size, "%zu of %zu runs are near %s", m->mode[0].runs, runs,
+                      shown(all, m->mode[0].median, text, sizeof text));
+    for (size_t i = 1; i < m->n && at > 0 && (size_t)at < size; i++)
+        at += snprintf(buf + at, size - (size_t)at, ", %zu near %s", m->mode[i].runs,
+                       shown(all, m->mode[i].median, text, sizeof text));
+}
 
 static int warn_row(struct stk_scaling *all, size_t index, const struct stk_scaling_row *r,
                     bool *by_node, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
     const struct stk_modes *m = &r->modes;
-    char n[80], low[32], high[32], nodes[256], why[400] = "";
+    char n[80], modes[240], nodes[256], why[400] = "";
     bool explained = explain(all, s, r, nodes, sizeof nodes);
     if (explained)
         snprintf(why, sizeof why, "; the slow runs are those on %s", nodes);
     else if (has_nodes(s, r->n))
         snprintf(why, sizeof why, "; the node does not explain it");
     *by_node = *by_node || explained;
+    put_modes(all, m, r->runs, modes, sizeof modes);
     return stk_scaling_warn(
-        all, index, "two-modes", err,
-        "%s: the times have two modes: %zu of %zu runs are near %s, %zu near %s (%.2gx)%s. Its "
-        "median shows the larger group, and ratios to other N may compare different modes",
-        stk_scaling_n(all, r->n, n, sizeof n), m->nlow, r->runs,
-        shown(all, m->low, low, sizeof low), m->nhigh, shown(all, m->high, high, sizeof high),
-        m->high / m->low, why);
+        all, index, "modes", err,
+        "%s: the times have %s modes: %s (%.2gx)%s. Its median shows %s, and ratios to other N may "
+        "compare different modes",
+        stk_scaling_n(all, r->n, n, sizeof n), stk_scaling_number(m->n), modes,
+        m->mode[m->n - 1].median / m->mode[0].median, why, m->n > 2 ? "one of them" : "the larger group");
 }
 
 /* ---- a slow node -------------------------------------------------------------------------- */
@@ -178,7 +196,7 @@ int stk_scaling_modes(struct stk_scaling *all, size_t index, struct stk_err *err
     bool by_node = false;
     int rc = 0;
     for (size_t i = 0; i < s->nrows && !rc; i++)
-        if (s->row[i].modes.nhigh)
+        if (s->row[i].modes.n > 1)
             rc = warn_row(all, index, &s->row[i], &by_node, err);
     return rc || by_node ? rc : warn_nodes(all, index, err);
 }

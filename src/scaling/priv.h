@@ -27,6 +27,7 @@ int stk_scaling_compare(struct stk_scaling *all, struct stk_err *err); /* scalin
 int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
                      const char *fmt, ...) STK_PRINTF(5, 6);
 
+const char *stk_scaling_number(size_t modes); /* "two" */
 /* The row of an N with a good run; NULL: none. */
 const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series *s, uint64_t n);
 /* The error (95 %) of the logarithm of the ratio of two rows of different series, each with its own

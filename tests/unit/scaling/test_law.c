@@ -66,18 +66,22 @@ static void two_modes_are_told_from_noise(void)
     double two[] = {2, 1, 2.01, 1.01, 2.02}, one[] = {2, 1, 1.01, 1.02, 1.03};
     double even[] = {1, 1.2, 1.4, 1.6, 1.8, 2}, four[] = {1, 1, 2, 2};
     struct stk_modes m = stk_modes_of(two, 5);
-    CHECK(m.nlow == 2 && m.nhigh == 3 && m.low == 1.005 && m.high == 2.01);
+    CHECK(m.n == 2 && m.mode[0].runs == 2 && m.mode[1].runs == 3 && m.mode[0].median == 1.005 &&
+          m.mode[1].median == 2.01);
+    double three[] = {3, 1, 2, 1.01, 2.01, 3.02, 1.02, 3.01};
+    m = stk_modes_of(three, 8);
+    CHECK(m.n == 3 && m.mode[1].runs == 2 && m.mode[2].median == 3.01 && m.cut > 1.02 && m.cut < 2);
     CHECK(m.cut > 1.01 && m.cut < 2);
-    CHECK_INT(stk_modes_of(one, 5).nhigh, 0);
-    CHECK_INT(stk_modes_of(even, 6).nhigh, 0);
-    CHECK_INT(stk_modes_of(four, 4).nhigh, 0); /* too few to know */
+    CHECK_INT(stk_modes_of(one, 5).n, 1);
+    CHECK_INT(stk_modes_of(even, 6).n, 1);
+    CHECK_INT(stk_modes_of(four, 4).n, 1); /* too few to know */
     unsigned alarms = 0;
     uint64_t state = 1;
     for (int i = 0; i < 1000; i++) {
         double v[6];
         for (int k = 0; k < 6; k++)
             v[k] = exp(0.1 * stk_random_normal(&state));
-        alarms += stk_modes_of(v, 6).nhigh > 0;
+        alarms += stk_modes_of(v, 6).n > 1;
     }
     CHECK(alarms <= 5);
 }

@@ -273,17 +273,20 @@ static void noise_is_taken_into_account(void)
 }
 
 /* Two modes are neither quiet nor outliers, and a node may explain them. */
-static void two_modes_are_reported(void)
+static void modes_are_reported(void)
 {
     compute("n,time,time,time,time,time\n1,1,1.01,2,2.01,2.02\n2,.55,.56,1.1,1.11,1.12\n"
             "4,.33,.331,.332,.333,.66\n",
             NULL);
-    CHECK(cautioned("two-modes") && cautioned("noisy") && !cautioned("superlinear"));
-    CHECK(row_of(0, 1)->modes.nlow == 2 && row_of(0, 1)->modes.nhigh == 3);
+    CHECK(cautioned("modes") && cautioned("noisy") && !cautioned("superlinear"));
+    CHECK(row_of(0, 1)->modes.mode[0].runs == 2 && row_of(0, 1)->modes.mode[1].runs == 3);
     CHECK(
         text_has("N=1: the times have two modes: 2 of 5 runs are near 1.00 s, 3 near 2.01 s (2x)"));
     CHECK(!text_has("a warm-up run helps"));
     CHECK(text_has("(151 % efficient; two modes: 3.03x by the fast runs of both)"));
+    compute("n,time,time,time,time,time,time\n1,1,1.01,2,2.01,3,3.01\n2,.5,.51,1,1.01,1.5,1.51\n", NULL);
+    CHECK(text_has("N=1: the times have three modes: 2 of 6 runs are near 1.00 s, 2 near 2.00 s, 2 "
+                   "near 3.00 s (3x)"));
     compute("n,time,host\n1,1,a\n1,2,b\n1,1.01,a\n1,2.01,b\n1,1.02,c\n", NULL);
     CHECK(text_has("the slow runs are those on b.") && !cautioned("slow-node"));
     compute("n,time,host\n1,1,a\n1,2,a\n1,1.01,b\n1,2.01,b\n1,1.02,b\n", NULL);
@@ -988,7 +991,7 @@ int main(int argc, char **argv)
     CHECK_RUN(missing_service_units_are_explained);
     CHECK_RUN(a_deadline_needs_times);
     CHECK_RUN(only_measured_n_count);
-    CHECK_RUN(two_modes_are_reported);
+    CHECK_RUN(modes_are_reported);
     CHECK_RUN(balanced_is_in_the_middle);
     CHECK_RUN(placement_has_a_verdict);
     CHECK_RUN(basic_formulas_hold);
