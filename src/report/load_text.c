@@ -142,6 +142,13 @@ static void device_text(const struct stk_load_result *r, char *line, size_t size
 
 /* ---- the facts ----------------------------------------------------------------------------- */
 
+/* Nothing came, and nothing was wrong: the incomplete batch was the only one, and left out. */
+static bool is_less_than_a_batch(const struct stk_load_result *r)
+{
+    return !r->batches && !r->end.loader.skipped && r->options->last == STK_LAST_DROP &&
+           stk_dataset_len(r->ds) > 0;
+}
+
 static void put_order(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[32], b[32], line[200];
@@ -158,6 +165,11 @@ static void put_order(const struct stk_load_result *r, struct stk_grid *t)
             snprintf(line + strlen(line), sizeof line - strlen(line), ", %s %s",
                      stk_format_count(odd[i].n, a, sizeof a), odd[i].what);
     stk_grid_row(t, "batches", line);
+    if (is_less_than_a_batch(r))
+        stk_grid_row(t, "",
+                     r->rank.world > 1
+                         ? "each rank has less than a batch: --last short, or a smaller --batch"
+                         : "there is less than a batch: --last short, or a smaller --batch");
     if (r->rank.world > 1) {
         snprintf(line, sizeof line, "%lu of %lu%s%s", (unsigned long)r->rank.rank,
                  (unsigned long)r->rank.world, *r->rank.from ? ", as set by " : "", r->rank.from);

@@ -120,6 +120,14 @@ def test_an_empty_dataset(load, tmp_path):
         assert load(tmp_path / "a.csv", "--last", last, "--epochs", "2", "--mixing").samples == []
 
 
+def test_less_than_a_batch(stoker, tmp_path):
+    """A first look at a small dataset, or at one of many ranks, would show zeros and no reason."""
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    assert "there is less than a batch: --last short" in stoker("load", tmp_path / "a.csv", "--batch", "3").out
+    assert "each rank has less than a batch" in stoker("load", tmp_path / "a.csv", "--batch", "2", "--rank", "0/2").out
+    assert "less than" not in stoker("load", tmp_path / "a.csv", "--batch", "3", "--last", "short").out
+
+
 def npy(path, samples, sample_bytes):
     """A file of zeros that takes no room: the order does not look at the samples."""
     shape = f"({samples}, {sample_bytes})"
