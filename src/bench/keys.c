@@ -265,8 +265,8 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("checkpoint.transfer", checkpoint.transfer_bytes, SIZE, .arg = "SIZE", .def = "0",
         .max = 1ull << 40, .help = "Bytes per write; 0: the whole file"),
     KEY("checkpoint.dir", checkpoint.dir, STRING, .arg = "DIR",
-        .help = "Folder in which a folder for the checkpoints is made and removed again (default: "
-                "the data folder)"),
+        .help = "Folder, made if it is missing, in which a folder for the checkpoints is made and "
+                "removed again (default: the data folder)"),
     KEY("checkpoint.fsync", checkpoint.fsync, FLAG, .help = "fsync() after each file"),
     KEY("checkpoint.ranks", checkpoint.who, ENUM, .arg = "WHO", .def = "zero", .choices = whos,
         .help = "Rank zero writes the files, or all ranks write their own"),

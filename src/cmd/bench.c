@@ -253,11 +253,13 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
     return run_shown(run, &c, w);
 }
 
-/* The workload reads files that exist: those of dataset.path, or of groups with absolute paths. */
+/* The workload needs no --data: it reads files that exist, those of dataset.path or of groups with
+ * absolute paths, or it only writes checkpoints, elsewhere. */
 static bool has_own_files(const struct stk_bench_settings *s, const struct stk_workload *w)
 {
     bool users = w->dataset.path || (w->ngroups && *w->group[0].path == '/') ||
-                 (w->reader.path && strcmp(s->reader, "stoker") == 0);
+                 (w->reader.path && strcmp(s->reader, "stoker") == 0) ||
+                 (w->dataset.format == STK_BENCH_NONE && w->checkpoint.dir);
     return users && !s->generate && !s->generate_only;
 }
 

@@ -318,7 +318,9 @@ def test_a_file_of_dlio_runs_unchanged(stoker, tmp_path):
     assert result["checkpoints"] == 2 and result["checkpoint_bytes"] == 4000  # after epochs 3 and 5
     assert result["io"]["opens"] == 5 * 24
     assert result["dlio_au_met"] is True and "metric.au 90 % of the file: met" in got.out
-    assert "checkpoint.checkpoint_folder" in result["dlio_keys_without_effect"]
+    assert result["workload"]["checkpoint.dir"] == "checkpoints/unet3d"
+    assert (tmp_path / "checkpoints/unet3d").is_dir() and not list((tmp_path / "checkpoints/unet3d").iterdir())
+    assert "dataset.record_length_bytes_resize" in result["dlio_keys_without_effect"]
 
 
 LLAMA = """model:
@@ -327,7 +329,7 @@ LLAMA = """model:
   parallelism: {tensor: 1, pipeline: 1, zero_stage: 3}
   transformer: {hidden_size: 64, ffn_hidden_size: 128, vocab_size: 256, num_attention_heads: 4, num_kv_heads: 2}
 framework: pytorch
-workflow: {generate_data: True, train: False, checkpoint: True}
+workflow: {generate_data: False, train: False, checkpoint: True}
 checkpoint: {checkpoint_folder: c, time_between_checkpoints: 5, num_checkpoints_write: 4, num_checkpoints_read: 3, fsync: True}
 """
 
@@ -335,7 +337,8 @@ checkpoint: {checkpoint_folder: c, time_between_checkpoints: 5, num_checkpoints_
 def test_checkpoints_of_a_large_model_of_dlio(stoker, tmp_path):
     """MLPerf Storage's checkpoints: only written and read, by all ranks."""
     path, out = write(tmp_path, LLAMA, "llama.yaml"), tmp_path / "out.json"
-    stoker("bench", "--dlio", path, "--data", tmp_path / "d", "--ranks", 4, "--json", out, *VIRTUAL)
+    stoker("bench", "--dlio", path, "--ranks", 4, "--json", out, *VIRTUAL, cwd=tmp_path)
+    assert not list((tmp_path / "c").iterdir())  # checkpoint.checkpoint_folder: nothing else is needed
     result = json.loads(out.read_text())["result"]
     kv = 64 // 4 * 2
     parameters = 2 * 256 * 64 + 2 * (2 * 64 + 64 * (64 + 2 * kv) + 64 * 64 + 3 * 64 * 128) + 64
