@@ -39,8 +39,9 @@ static void put_steps(const struct stk_bench_result *r, struct stk_grid *t)
 {
     char a[32], b[32], c[32], d[32], line[200];
     uint64_t n = r->rank[0].measured_steps;
-    snprintf(line, sizeof line, "%s of %s ranks in %s", stk_format_count(n, a, sizeof a),
-             stk_format_count(r->ranks, b, sizeof b), stk_format_duration(r->wall_s, c, sizeof c));
+    snprintf(line, sizeof line, "%s of %s rank%s in %s", stk_format_count(n, a, sizeof a),
+             stk_format_count(r->ranks, b, sizeof b), r->ranks == 1 ? "" : "s",
+             stk_format_duration(r->wall_s, c, sizeof c));
     stk_grid_row(t, "steps", line);
     double bytes = stk_bench_bytes_per_s(r);
     snprintf(line, sizeof line, "%.0f/s%s%s", r->samples_per_s, bytes > 0 ? ", " : "",
