@@ -343,7 +343,7 @@ static int settle_name(const struct stk_workload *w, struct stk_err *err)
         return wrong(w, err, "name", "longer than 64 characters");
     for (const char *p = w->name; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-            return wrong(w, err, "name", "has letters, digits, - and _ only");
+            return wrong(w, err, "name", "only letters, digits, - and _ are allowed");
     return 0;
 }
 

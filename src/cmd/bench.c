@@ -23,6 +23,12 @@ static int on_file(void *user, uint64_t files, uint64_t total)
     return stk_progress_update(&run->progress, "generate", files, total, files, total);
 }
 
+static int on_removed(void *user, uint64_t files, uint64_t total)
+{
+    struct stk_run *run = user;
+    return stk_progress_update(&run->progress, "remove", files, total, files, total);
+}
+
 static pid_t run_pid; /* of the process that speaks */
 
 /* From here on the run ends by itself, however long its ranks take. */
@@ -305,7 +311,8 @@ static int run_clean(struct stk_run *run)
     if (board)
         stk_bench_board_clean(board);
     free(board);
-    int rc = stk_bench_data_clean(s->data, &files, &run->err);
+    int rc = stk_bench_data_clean(s->data, on_removed, run, &files, &run->err);
+    stk_progress_clear(&run->progress);
     if (rc == 0)
         stk_say(run, "removed %llu file%s\n", (unsigned long long)files, files == 1 ? "" : "s");
     stk_jw_put_u64(&run->json, "removed", files);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -91,6 +92,51 @@ def test_clean_removes_only_what_was_generated(bench, stoker, tmp_path):
     assert "nothing was removed" in stoker("bench", "--clean", "--data", data, rc=4).err
 
 
+def test_clean_neither_follows_links_nor_makes_folders(bench, stoker, tmp_path):
+    """What is behind somebody's link was not generated, whatever its name is."""
+    w = write(tmp_path, SMALL.replace("files: 6", "files: 6, folders: 3"))
+    data, mine = tmp_path / "data", tmp_path / "mine"
+    bench(w, "--generate-only")
+    shutil.rmtree(data / "train/00001")
+    mine.mkdir()
+    (mine / "t-00001-of-00006.tfrecord").write_text("mine")
+    (data / "train/00001").symlink_to(mine)
+    shutil.rmtree(data / "train/00002")
+    assert "removed 2 files" in stoker("bench", "--clean", "--data", data).out
+    assert [p.name for p in mine.iterdir()] == ["t-00001-of-00006.tfrecord"]
+    assert [p.name for p in (data / "train").iterdir()] == ["00001"]
+
+
+def test_clean_can_be_stopped(bench, tmp_path):
+    """A million files take minutes: Ctrl-C ends it, and the same command removes the rest."""
+    bench(write(tmp_path, SMALL), "--generate-only")
+    note = tmp_path / "data/stoker-bench.json"
+    note.write_text(note.read_text().replace('"dataset.files":6', '"dataset.files":100000000'))
+    for path in tmp_path.glob("data/train/*"):
+        path.rename(str(path).replace("of-00006", "of-100000000"))
+    argv = [STOKER, "bench", "--clean", "--data", tmp_path / "data"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=os.environ | SANITIZER_ENV) as proc:
+        try:
+            while list(tmp_path.glob("data/train/*")):  # it has begun
+                assert proc.poll() is None
+            proc.send_signal(signal.SIGINT)
+            _, err = proc.communicate(timeout=60)
+        finally:
+            proc.kill()
+    assert (proc.returncode, note.exists()) == (130, True) and "stopped by an interrupt" in err
+
+
+def test_a_damaged_note_is_named(bench, stoker, tmp_path):
+    w, note = write(tmp_path, SMALL), tmp_path / "data/stoker-bench.json"
+    bench(w, "--generate-only")
+    for text in ("", "{", "[1]"):
+        note.write_text(text)
+        for got in (bench(w, rc=4), bench(w, "--generate", rc=4), stoker("bench", "--clean", "--data", note.parent, rc=4)):
+            assert str(note) in got.err
+    assert len(list(tmp_path.glob("data/train/*"))) == 6
+
+
 def test_folders_of_others_are_refused(bench, tmp_path):
     """A dataset of another workload, or no dataset at all, must not be overwritten or measured."""
     w = write(tmp_path, SMALL)
@@ -157,7 +203,9 @@ def test_files_that_are_no_workloads(stoker, tmp_path):
         f.truncate(1 << 30)
     bomb = write(tmp_path, "a: &a [x,x]\n" + "".join(f"{c}: &{c} [*a,*a]\n" for c in "bcdefgh"), "bomb.yaml")
     deep = write(tmp_path, "{a: " * 10000, "deep.yaml")
-    for path, why in ((huge, "the file has 1073741824 bytes, more than expected"), (bomb, "anchors and aliases are not supported"),
+    twice = write(tmp_path, SMALL + "dataset: {seed: 4}\n", "twice.yaml")
+    tagged = write(tmp_path, "name: t\ndataset: !!python/object:os.system {files: 3}\n", "tagged.yaml")
+    for path, why in ((twice, "line 4: dataset was begun in line 2 already"), (tagged, "tags are not supported"), (huge, "the file has 1073741824 bytes, more than expected"), (bomb, "anchors and aliases are not supported"),
                       (deep, "nested more than 8 deep"), (tmp_path, "is a folder")):
         got = stoker("bench", path, "--data", tmp_path / "data", "--generate", rc=(2, 4))
         assert why in got.err, got.err
