@@ -20,13 +20,13 @@
 static int on_file(void *user, uint64_t files, uint64_t total)
 {
     struct stk_run *run = user;
-    return stk_progress_update(&run->progress, "generate", files, total, files, total);
+    return stk_progress_update(&run->progress, "generate", 0, 0, files, total);
 }
 
 static int on_removed(void *user, uint64_t files, uint64_t total)
 {
     struct stk_run *run = user;
-    return stk_progress_update(&run->progress, "remove", files, total, files, total);
+    return stk_progress_update(&run->progress, "remove", 0, 0, files, total);
 }
 
 static pid_t run_pid; /* of the process that speaks */
@@ -95,6 +95,7 @@ static int open_data(struct stk_run *run, const struct stk_workload *w, const ch
                      struct stk_bench_data *d)
 {
     const struct stk_bench_settings *s = run->settings;
+    run->progress.counted = "files";
     int rc = !dir ? stk_bench_data_users(d, w, &run->err)
              : s->generate || s->generate_only
                  ? stk_bench_data_generate(d, w, dir, jobs_of(s), s->comm, on_file, run, &run->err)
@@ -311,6 +312,7 @@ static int run_clean(struct stk_run *run)
     if (board)
         stk_bench_board_clean(board);
     free(board);
+    run->progress.counted = "files";
     int rc = stk_bench_data_clean(s->data, on_removed, run, &files, &run->err);
     stk_progress_clear(&run->progress);
     if (rc == 0)

@@ -92,6 +92,13 @@ def test_clean_removes_only_what_was_generated(bench, stoker, tmp_path):
     assert "nothing was removed" in stoker("bench", "--clean", "--data", data, rc=4).err
 
 
+def test_progress_counts_files(stoker, tmp_path):
+    """4,000 files were shown as 4,000 bytes."""
+    w, data = write(tmp_path, SMALL), ("--data", tmp_path / "data", "--progress-every", "0")
+    assert "generate: 33%, 2 of 6 files" in stoker("bench", w, *data, "--generate-only", "--jobs", 1).err
+    assert "remove: 50%, 3 of 6 files" in stoker("bench", *data, "--clean").err
+
+
 def test_clean_neither_follows_links_nor_makes_folders(bench, stoker, tmp_path):
     """What is behind somebody's link was not generated, whatever its name is."""
     w = write(tmp_path, SMALL.replace("files: 6", "files: 6, folders: 3"))
