@@ -159,7 +159,10 @@ int stk_workload_parse(const char *text, size_t n, const char *name, bool small,
                        struct stk_workload *w, struct stk_err *err);
 /* Every key has its default. */
 int stk_workload_default(struct stk_workload *w, struct stk_err *err);
-/* "dataset.files=8". */
+/* The key that ends in this word, "reader.prefetch" for "prefetch", if there is one such key; else
+ * the word. */
+const char *stk_workload_name(const char *word);
+/* "dataset.files=8", "prefetch=4". */
 int stk_workload_set(struct stk_workload *w, const char *assignment, struct stk_err *err);
 /* Makes the data and the steps smaller: fraction of the files, or of the samples per file where
  * there are few files. Keeps record length, batch and compute time. */

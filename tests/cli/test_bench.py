@@ -454,8 +454,19 @@ def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):
     points = json.loads(out.read_text())["result"]["points"]
     assert [round(p["utilisation"], 2) for p in points] == [0.33, 0.67, 1.0, 1.0]
     assert "turns from I/O-bound to compute-bound at reader.threads=3." in got.out
-    assert "dataset.files: a sweep reads the same data" in stoker(
-        "bench", w, "--data", tmp_path / "d", "--sweep", "dataset.files=1,2", rc=2).err
+    for key in ("dataset.files", "samples_per_file"):
+        assert f"{key}: a sweep reads the same data" in stoker(
+            "bench", w, "--data", tmp_path / "d", "--sweep", f"{key}=1,2", rc=2).err
+
+
+def test_the_last_word_of_a_key_is_enough(stoker, tmp_path):
+    """`--sweep prefetch=1,2` says all there is to say; a word that several keys end in does not."""
+    shown = stoker("bench", "imagenet", "--show-workload", "--set", "prefetch=7", "--set", "batch=9", "--json", "-").json()
+    assert shown["result"]["reader.prefetch"] == 7 and shown["result"]["training.batch"] == 9
+    for word in ("files", "every_", "path"):
+        assert f"unknown key {word}" in stoker("bench", "imagenet", "--show-workload", "--set", f"{word}=3", rc=2).err
+    w = write(tmp_path, SMALL + "prefetch: 3\n")
+    assert "line 4: unknown key prefetch" in stoker("bench", w, "--show-workload", rc=2).err
 
 
 def test_with_a_neighbour(bench, stoker, tmp_path):
