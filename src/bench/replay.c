@@ -267,15 +267,19 @@ static int make_stats(struct stk_bench_reader *r, const char *name, uint64_t sta
     return rc;
 }
 
-/* Bytes of a visit: the file's part of those of all visits. The mean in a workload is rounded to a
- * byte: who reads whole files reads no byte more. */
+#define IN_PART 0.9 /* of a file: less is not all of it but, say, its trailer */
+
+/* Bytes of a visit: the file's part of those of all visits; if files are read in part (a header, a
+ * crop), as many of each. The mean in a workload is rounded to a byte: who reads whole files reads no
+ * byte more. */
 static void size_visit(struct use *u, const struct stk_bench_group *g, double mean, uint64_t size,
                        struct visit *v)
 {
     double all = g->bytes ? (double)g->bytes : mean * (double)g->opens; /* 0: whole files */
     double share = all / (double)g->opens / (mean > 0 ? mean : 1);
     bool whole = fabs(share - 1) * mean <= 1;
-    double bytes = (double)size * (whole ? 1 : share) + 0.5;
+    double of = share < IN_PART ? fmin(mean, (double)size / share) : (double)size;
+    double bytes = of * (whole ? 1 : share) + 0.5;
     v->bytes = bytes < VISIT_MAX ? (uint64_t)bytes : (uint64_t)VISIT_MAX;
     count_requests(u, g, all, v);
 }
@@ -298,11 +302,20 @@ static int visit_alone(struct stk_bench_reader *r, size_t gi, struct visit *v, u
     return rc;
 }
 
-/* Whether a file that is open is opened again, when the thread comes to it: some programs open a
- * file again in each epoch, others never. The profile says how often. */
-static bool opens_again(const struct use *u, const struct stk_bench_group *g, uint64_t number)
+static bool is_shuffled(const struct stk_workload *w)
 {
-    return u->last != number && (double)u->opened <= (double)u->seen * (double)g->opens / (double)g->per;
+    return w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH;
+}
+
+/* Whether a file that is open is opened again, when the thread comes back to it: some programs do so
+ * in each epoch, others never. The profile says how often. */
+static bool opens_again(const struct stk_bench_reader *r, const struct use *u,
+                        const struct stk_bench_group *g, const struct held *h,
+                        struct stk_bench_place at)
+{
+    bool goes_on = u->last == h->number && !is_shuffled(r->w) &&
+                   (g->start == STK_START_FOLLOW ? h->end < h->file.size : at.index > h->index);
+    return !goes_on && (double)u->opened <= (double)u->seen * (double)g->opens / (double)g->per;
 }
 
 /* Where the first request of a sample begins. The next sample follows, unless they are shuffled: a
@@ -311,9 +324,7 @@ static uint64_t start_of(const struct stk_bench_reader *r, const struct stk_benc
                          const struct held *h, struct stk_bench_place at)
 {
     uint64_t size = h->file.size, samples = r->w->dataset.samples_per_file;
-    int mix = r->w->access.shuffle;
-    bool jumps = mix == STK_MIX_SAMPLES || mix == STK_MIX_BOTH;
-    bool follows = h->end && at.index == h->index + 1 && !jumps;
+    bool follows = h->end && at.index == h->index + 1 && !is_shuffled(r->w);
     if (g->start == STK_START_RANDOM)
         return size ? stk_mix64(r->serial ^ STK_GOLDEN64) % size : 0;
     if (g->start == STK_START_FOLLOW || follows)
@@ -328,7 +339,7 @@ static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, ui
     const struct stk_bench_group *g = &r->w->group[gi];
     struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
     struct held *h = &u->held[number % u->room];
-    bool opens = h->number != number || opens_again(u, g, number);
+    bool opens = h->number != number || opens_again(r, u, g, h, at);
     int rc = make_stats(r, r->data->list[gi].file[number], v->stats, opens, err);
     if (rc == 0 && opens)
         rc = open_file(r, gi, number, h, err);

@@ -292,6 +292,33 @@ def test_files_of_other_lengths_than_a_whole_number_of_samples(replay, tmp_path)
     assert r.result["requests"] == 122
 
 
+def test_a_file_that_is_opened_in_each_epoch(replay, tmp_path):
+    """pandas.read_csv three times: three opens."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.csv").write_bytes(os.urandom(5 << 20))
+    r = replay([PYTHON, script(tmp_path, STREAM.replace("range(2)", "range(3)")), data], data)
+    r.agrees(eof_reads=None)
+    assert r.result["opens"] == 3
+
+
+CROPS = """
+import glob, random, sys
+draw = random.Random(3)
+for path in sorted(glob.glob(sys.argv[1] + "/*/*.wav")):
+    with open(path, "rb", buffering=0) as f:
+        f.read(44)
+        f.seek(draw.randrange(44, 10000))
+        f.read(8000)
+"""
+
+
+def test_crops_have_one_size(replay, tmp_path):
+    """A second of sound from long and from short files: the same requests."""
+    data = make_files(tmp_path / "data", 120, 20000, 90000, suffix=".wav")
+    replay([PYTHON, script(tmp_path, CROPS), data], data).agrees(bins_off=0.02)
+
+
 HELD = """
 import os, random, sys
 names = sorted(os.listdir(sys.argv[1]))
