@@ -270,6 +270,15 @@ def test_a_rank_that_is_killed_is_named_and_ends_the_others(stoker, tmp_path):
     assert "rank 2 was lost" in out
 
 
+@pytest.mark.parametrize("ranks, shown", [(1, 0), (2, 2), (11, 8)])
+def test_each_rank_is_shown(bench, tmp_path, ranks, shown):
+    """Who reads JSON for the numbers of the second node?"""
+    w = write(tmp_path, SMALL.replace("files: 6", "files: 11"))
+    out = bench(w, "--generate", "--ranks", ranks).out
+    rows = re.findall(r"^ *(\d+)  \S+ +[\d.]+ %.*B +\d+ ", out, re.M)
+    assert len(rows) == shown and ("--json has all 11 ranks" in out) == (ranks == 11), out
+
+
 def test_stokers_own_reader(bench, stoker, tmp_path):
     """The difference between the two readers is the point of the benchmark."""
     w = write(tmp_path, SMALL)
