@@ -109,7 +109,7 @@ void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint
     stk_tally_request(b->tally, n, seconds);
 }
 
-#define PARTS 1024u /* of a request: IOV_MAX of Linux */
+#define PARTS 64u /* of a request, at most */
 
 static ssize_t read_once(int fd, void *p, size_t room, size_t n, uint64_t off)
 {
