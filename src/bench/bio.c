@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -108,13 +109,32 @@ void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint
     stk_tally_request(b->tally, n, seconds);
 }
 
+#define PARTS 64u /* of a request, at most */
+
+static ssize_t read_once(int fd, void *p, size_t room, size_t n, uint64_t off)
+{
+    struct iovec part[PARTS];
+    int parts = 0;
+    if (n <= room)
+        return pread(fd, p, n, (off_t)off);
+    for (size_t left = n; left && parts < (int)PARTS; left -= part[parts++].iov_len)
+        part[parts] = (struct iovec){p, left < room ? left : room};
+    return preadv(fd, part, parts, (off_t)off);
+}
+
 int stk_bio_read(struct stk_bio *b, struct stk_bio_file *f, void *p, size_t n, uint64_t off,
                  size_t *got, struct stk_err *err)
+{
+    return stk_bio_read_over(b, f, p, n, n, off, got, err);
+}
+
+int stk_bio_read_over(struct stk_bio *b, struct stk_bio_file *f, void *p, size_t room, size_t n,
+                      uint64_t off, size_t *got, struct stk_err *err)
 {
     double t = stk_bench_now(b->clock);
     ssize_t k;
     do
-        k = pread(f->fd, p, n, (off_t)off);
+        k = read_once(f->fd, p, room, n, off);
     while (k < 0 && errno == EINTR);
     if (k < 0)
         return failed(b, f, "read", err);

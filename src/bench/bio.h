@@ -35,6 +35,10 @@ void stk_bio_seek(struct stk_bio *b, struct stk_bio_file *f, uint64_t off);
 /* One request: *got < n only at the end of the file. */
 int stk_bio_read(struct stk_bio *b, struct stk_bio_file *f, void *p, size_t n, uint64_t off,
                  size_t *got, struct stk_err *err);
+/* The same into a smaller buffer of `room` bytes, no less than n / 64, which is filled again and
+ * again: still one call. */
+int stk_bio_read_over(struct stk_bio *b, struct stk_bio_file *f, void *p, size_t room, size_t n,
+                      uint64_t off, size_t *got, struct stk_err *err);
 /* Counts a request that was made in another way. */
 void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint64_t n,
                    double seconds);

@@ -37,11 +37,21 @@ static void path_of(const struct stk_bench_config *c, const char *name, char *bu
     snprintf(buf, n, "%s/%s/%s", dir_of(c), folder_of(c), name);
 }
 
+/* The folder above that of the checkpoints. make: if it is missing. */
+static int open_above(const struct stk_bench_config *c, bool make)
+{
+    const char *dir = c->w->checkpoint.dir;
+    int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : c->data->dirfd;
+    if (dir && fd < 0 && errno == ENOENT && make && stk_mkdirs(dir, NULL) == 0)
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd;
+}
+
 /* Opens the folder of the checkpoints. make: if it is missing. -1: failed, with errno. */
 static int enter_folder(const struct stk_bench_config *c, bool make)
 {
     const char *dir = c->w->checkpoint.dir;
-    int above = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : c->data->dirfd;
+    int above = open_above(c, make);
     int fd = above < 0 ? -1
              : make    ? stk_enter_at(above, folder_of(c))
                        : openat(above, folder_of(c),

@@ -46,7 +46,8 @@ int stk_bench_data_generate(struct stk_bench_data *d, const struct stk_workload 
                             void *user, struct stk_err *err);
 void stk_bench_data_close(struct stk_bench_data *d);
 /* Removes what was generated in dir, and dir itself if it is then empty. *files: how many. */
-int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err);
+int stk_bench_data_clean(const char *dir, stk_bench_progress_fn *progress, void *user,
+                         uint64_t *files, struct stk_err *err);
 /* Drops the pages of what a run will read from the page cache, as far as the kernel lets us.
  * stoker: the loader reads, which may have data of its own (reader.path). */
 void stk_bench_data_drop(const struct stk_bench_data *d, bool stoker);

@@ -56,26 +56,57 @@ static int workload_of(const struct stk_jval *note, const char *dir, struct stk_
     return rc;
 }
 
-static int remove_files(const struct stk_bench_data *d, uint64_t *files, struct stk_err *err)
+/* The folder of a file of ours, "train/00017/": -1 if it is gone, or not a folder but somebody's
+ * link. */
+static int enter_there(const struct stk_bench_data *d, const char *name)
 {
-    char name[STK_BENCH_NAME], partial[STK_BENCH_NAME + 16], path[4400];
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    char part[STK_BENCH_NAME];
+    int at = -1;
+    for (const char *slash; (slash = strchr(name, '/')); name = slash + 1) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
+        int next = openat(at < 0 ? d->dirfd : at, part, flags);
+        if (at >= 0)
+            close(at);
+        if (next < 0)
+            return -1;
+        at = next;
+    }
+    return at;
+}
+
+static int remove_file(const struct stk_bench_data *d, const char *name, uint64_t *files,
+                       struct stk_err *err)
+{
+    char partial[STK_BENCH_NAME + 16], path[4400];
+    const char *base = stk_base_name(name);
+    int dirfd = enter_there(d, name);
+    if (dirfd < 0)
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", d->dir, name);
+    snprintf(partial, sizeof partial, "%s" STK_BENCH_PART, base);
+    bool there = faccessat(dirfd, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    int rc = stk_unlink_at(dirfd, base, path, err);
+    rc = rc ? rc : stk_unlink_at(dirfd, partial, path, err);
+    *files += rc == 0 && there;
+    close(dirfd);
+    return rc;
+}
+
+static int remove_files(const struct stk_bench_data *d, stk_bench_progress_fn *progress, void *user,
+                        uint64_t *files, struct stk_err *err)
+{
+    char name[STK_BENCH_NAME];
+    uint64_t all = stk_bench_data_files(d->w);
     int rc = 0;
-    for (uint64_t i = 0; i < stk_bench_data_files(d->w) && rc == 0; i++) {
+    for (uint64_t i = 0; i < all && rc == 0; i++) {
         struct stk_workload eval;
         uint64_t file;
-        int dirfd = -1;
         const struct stk_workload *w = stk_bench_data_file(d->w, i, &eval, &file);
-        stk_bench_file_name(w, file, name);
-        snprintf(path, sizeof path, "%s/%s", d->dir, name);
-        snprintf(partial, sizeof partial, "%s" STK_BENCH_PART, stk_base_name(name));
-        rc = stk_bench_data_enter(d, name, &dirfd, err);
-        bool there =
-            rc == 0 && faccessat(dirfd, stk_base_name(name), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-        rc = rc ? rc : stk_unlink_at(dirfd, stk_base_name(name), path, err);
-        rc = rc ? rc : stk_unlink_at(dirfd, partial, path, err);
-        *files += rc == 0 && there;
-        if (dirfd >= 0)
-            close(dirfd);
+        rc = remove_file(d, stk_bench_file_name(w, file, name), files, err);
+        if (rc == 0 && progress && progress(user, i + 1, all))
+            rc = stk_err_set(err, STK_E_STOPPED, d->dir, -1,
+                             "stopped; the same command removes the rest");
     }
     return rc;
 }
@@ -94,14 +125,15 @@ static void remove_folders(const struct stk_bench_data *d, const char *above, ui
     (void)stk_rmdir_at(d->dirfd, above);
 }
 
-static int clean_open(struct stk_bench_data *d, const struct stk_jval *note, uint64_t *files,
+static int clean_open(struct stk_bench_data *d, const struct stk_jval *note,
+                      stk_bench_progress_fn *progress, void *user, uint64_t *files,
                       struct stk_err *err)
 {
     struct stk_workload w = {0};
     d->w = &w;
     int rc = workload_of(note, d->dir, &w, err);
     if (rc == 0 && w.dataset.format != STK_BENCH_NONE)
-        rc = remove_files(d, files, err);
+        rc = remove_files(d, progress, user, files, err);
     if (rc == 0) {
         remove_folders(d, "train", w.dataset.folders);
         remove_folders(d, "eval", w.dataset.eval_folders);
@@ -114,7 +146,8 @@ static int clean_open(struct stk_bench_data *d, const struct stk_jval *note, uin
     return rc;
 }
 
-int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err)
+int stk_bench_data_clean(const char *dir, stk_bench_progress_fn *progress, void *user,
+                         uint64_t *files, struct stk_err *err)
 {
     struct stk_bench_data d = {.dir = dir, .dirfd = -1};
     struct stk_arena arena = STK_ARENA_INIT;
@@ -126,7 +159,7 @@ int stk_bench_data_clean(const char *dir, uint64_t *files, struct stk_err *err)
         rc = stk_err_set(err, STK_E_SYS, dir, -1,
                          "was not made by stoker bench (no %s): nothing was removed",
                          STK_BENCH_NOTE);
-    rc = rc ? rc : clean_open(&d, note, files, err);
+    rc = rc ? rc : clean_open(&d, note, progress, user, files, err);
     const char *name;
     if (rc == 0 && stk_open_parent(dir, &parent, &name, NULL) == 0) {
         (void)stk_rmdir_at(parent, name);

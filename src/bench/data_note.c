@@ -66,6 +66,8 @@ int stk_bench_note_read(int dirfd, const char *dir, struct stk_arena *arena, str
     if (rc == 0 && !text)
         return stk_err_nomem(err, n);
     rc = rc ? rc : stk_json_parse(arena, text, n, out, &why);
+    if (rc < 0 && !*why.path)
+        stk_err_set(&why, rc, path, why.offset, "%s", why.what);
     const struct stk_jval *kind = rc == 0 ? stk_json_get(*out, "kind") : NULL;
     if (rc == 0 && (!kind || kind->type != STK_JSTR || strcmp(kind->str, NOTE_KIND) != 0))
         rc = stk_err_set(&why, STK_E_CORRUPT, path, -1, "not a note of stoker bench");

@@ -129,7 +129,7 @@ const struct stk_dlio_row stk_dlio_rows[] = {
     KEEP("evaluation.epochs_between_evals"),
     SKIP("evaluation.steps_between_evals"), /* DLIO does not read it */
 
-    SKIP("checkpoint.checkpoint_folder"),
+    KEEP("checkpoint.checkpoint_folder"),
     KEEP("checkpoint.checkpoint_after_epoch"),
     KEEP("checkpoint.epochs_between_checkpoints"),
     KEEP("checkpoint.steps_between_checkpoints"),

@@ -323,10 +323,12 @@ static int translate_schedule(reading *r, struct stk_err *err)
 
 static int translate_checkpoint(reading *r, struct stk_err *err)
 {
+    static const char folder[] = "checkpoint.checkpoint_folder";
     double restores;
     if (!is_on(r, "workflow.checkpoint"))
         return 0;
-    int rc = stk_dlio_number(r, "checkpoint.num_checkpoints_read", &restores, err);
+    int rc = kept(r, folder) ? stk_dlio_set(r, folder, "checkpoint.dir", kept(r, folder), err) : 0;
+    rc = rc ? rc : stk_dlio_number(r, "checkpoint.num_checkpoints_read", &restores, err);
     rc = rc ? rc : translate_model(r, err);
     if (rc == 0 && restores > 0)
         rc = stk_dlio_set_number(r, "checkpoint.num_checkpoints_read", "checkpoint.restores", restores, err);

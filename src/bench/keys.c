@@ -24,6 +24,7 @@ static const char *const whos[] = {"zero", "all", NULL};
 static const char *const thinks[] = {"burn", "sleep", NULL};
 static const char *const lasts[] = {"drop", "keep", NULL};
 static const char *const picks[] = {"sample", "next", "random", NULL};
+static const char *const starts[] = {"sample", "follow", "random", NULL};
 static const char *const whens[] = {"sample", "start", NULL};
 
 const struct stk_opt stk_workload_keys[] = {
@@ -82,8 +83,12 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("files.N.opens", group[0].opens, UNSIGNED, .arg = "N", .def = "1", .max = 1000000000000,
         .help = "Files opened and closed"),
     KEY("files.N.hold", group[0].hold, FLAG,
-        .help = "A file stays open until the thread needs another, and the calls of a sample "
-                "follow those of the last one; opens does not apply"),
+        .help = "A thread holds its files open, and opens one again only where opens is larger than "
+                "that; the calls of a sample follow those of the last one if it is the next"),
+    KEY("files.N.start", group[0].start, ENUM, .arg = "WHERE", .def = "sample", .choices = starts,
+        .help = "Where the calls of a sample begin in a file that is held open: at the sample's "
+                "place, after those of the last one (follow; the next file at its end), or "
+                "anywhere"),
     KEY("files.N.stats", group[0].stats, UNSIGNED, .arg = "N", .def = "0", .max = 1000000000000,
         .help = "Calls of stat()"),
     KEY("files.N.seeks", group[0].seeks, UNSIGNED, .arg = "N", .def = "0", .max = 1000000000000,
@@ -129,6 +134,10 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("access.shuffle", access.shuffle, ENUM, .arg = "WHAT", .def = "none", .choices = shuffles,
         .help = "Order of files and of samples in each epoch. Streams (tfrecord, csv, tar) mix "
                 "samples in memory: their requests stay in order"),
+    KEY("access.sorted", access.sorted, UNSIGNED, .arg = "N", .def = "1", .min = 1,
+        .max = STK_SORTED_MAX,
+        .help = "Shuffled samples that are read in the order of their places, N at a time, as "
+                "programs do that select rows of an HDF5 file"),
     KEY("access.reshuffle", access.reshuffle, FLAG, .def = "yes",
         .help = "A new order in each epoch"),
     KEY("access.head_reads", access.head_reads, UNSIGNED, .arg = "N", .def = "0", .max = 1000000,
@@ -259,8 +268,8 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("checkpoint.transfer", checkpoint.transfer_bytes, SIZE, .arg = "SIZE", .def = "0",
         .max = 1ull << 40, .help = "Bytes per write; 0: the whole file"),
     KEY("checkpoint.dir", checkpoint.dir, STRING, .arg = "DIR",
-        .help = "Folder in which a folder for the checkpoints is made and removed again (default: "
-                "the data folder)"),
+        .help = "Folder, made if it is missing, in which a folder for the checkpoints is made and "
+                "removed again (default: the data folder)"),
     KEY("checkpoint.fsync", checkpoint.fsync, FLAG, .help = "fsync() after each file"),
     KEY("checkpoint.ranks", checkpoint.who, ENUM, .arg = "WHO", .def = "zero", .choices = whos,
         .help = "Rank zero writes the files, or all ranks write their own"),

@@ -11,7 +11,8 @@ static uint64_t key_of(const struct stk_workload *w, uint64_t a, uint64_t b)
 uint64_t stk_bench_record(const struct stk_workload *w, struct stk_bench_place at)
 {
     double v = stk_dist_at(&w->dataset.record, key_of(w, at.file, at.index));
-    return v < 1 ? 1 : v > 4294967296.0 ? 4294967296u : (uint64_t)v;
+    bool drawn = w->dataset.record.kind != STK_DIST_CONSTANT;
+    return v < 1 ? 1 : drawn && v > 4294967296.0 ? 4294967296u : (uint64_t)v;
 }
 
 double stk_bench_compute(const struct stk_workload *w, uint64_t rank, uint64_t step)
@@ -167,6 +168,22 @@ static uint64_t mix_file(const struct stk_bench_plan *p, uint64_t file)
     return mix == STK_MIX_FILES || mix == STK_MIX_BOTH ? stk_perm_at(&p->file_perm, file) : file;
 }
 
+/* The sample at position i of a shuffled order, which may be sorted within runs. */
+static uint64_t mix_sample(const struct stk_bench_plan *p, uint64_t i)
+{
+    uint64_t most = p->w->access.sorted, run[STK_SORTED_MAX], n = 0;
+    if (most < 2)
+        return stk_perm_at(&p->sample_perm, i);
+    uint64_t from = i - i % most;
+    for (; n < most && from + n < p->count; n++) {
+        uint64_t v = stk_perm_at(&p->sample_perm, from + n), at = n;
+        for (; at && run[at - 1] > v; at--)
+            run[at] = run[at - 1];
+        run[at] = v;
+    }
+    return run[i - from];
+}
+
 /* Position i of the rank's own order, 0 to count - 1, as a place. Samples are mixed over all that
  * the rank reads; in a stream, in memory only. */
 static struct stk_bench_place place_of(const struct stk_bench_plan *p, uint64_t i)
@@ -175,7 +192,7 @@ static struct stk_bench_place place_of(const struct stk_bench_plan *p, uint64_t 
     uint64_t per_file = w->dataset.samples_per_file;
     bool mix = (w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH) &&
                !stk_bench_is_stream(w->dataset.format);
-    i = mix ? stk_perm_at(&p->sample_perm, i) : i;
+    i = mix ? mix_sample(p, i) : i;
     if (p->files)
         return (struct stk_bench_place){mix_file(p, p->rank + i / per_file * p->ranks),
                                         i % per_file};

@@ -3,16 +3,20 @@
  * sample makes its part of the group's calls, so that the sums of all samples are the profile's
  * counters; in between, what a profile does not keep (the exact sequence) is drawn.
  */
+#include <math.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "bench/fill.h"
 #include "bench/reader.h"
+#include "bench/replay_sizes.h"
 
 #define PAGE  4096u
 #define PIECE (4u << 20)
-#define VISIT_MAX 1e15 /* bytes */
+#define ROOM_MAX  (64u << 20) /* of a thread's buffer: larger requests go over it again and again */
+#define VISIT_MAX 1e15        /* bytes */
 
 /* ---- generating ----------------------------------------------------------------------------- */
 
@@ -44,13 +48,20 @@ static int write_replay(const struct stk_workload *w, uint64_t item, int dirfd, 
 
 /* ---- the state of a thread ------------------------------------------------------------------ */
 
-struct use { /* of a group */
+struct held { /* an open file of a group */
     struct stk_bio_file file;
-    uint64_t number; /* of the open file; UINT64_MAX: none */
+    uint64_t number; /* UINT64_MAX: none */
     uint64_t end;    /* of the last request */
     uint64_t index;  /* of the last sample in it */
-    double due;      /* requests that the bytes so far stand for, and that were not made */
-    uint8_t *kept;   /* by file; NULL: none */
+};
+
+struct use { /* of a group */
+    struct held *held; /* a file is in the place of its number modulo room */
+    uint64_t room;
+    uint64_t last;         /* number of the file that was used last; UINT64_MAX: none */
+    uint64_t seen, opened; /* samples so far, and opens of files that stay open */
+    double due;    /* requests that the bytes so far stand for, and that were not made */
+    uint8_t *kept; /* by file; NULL: none */
 };
 
 struct stk_replay_state {
@@ -60,16 +71,28 @@ struct stk_replay_state {
     size_t room;
 };
 
-static int make_state(struct stk_bench_reader *r, struct stk_err *err)
+#define FILES_LEAST 16u /* that a thread may hold open, whatever the limit of the process */
+
+/* Files of a group that a thread may hold open: all, or its part of half of the descriptors. */
+static uint64_t room_of(const struct stk_workload *w, size_t g)
 {
-    struct stk_replay_state *s = r->state ? NULL : calloc(1, sizeof *s);
-    if (r->state)
-        return 0;
-    if (!s)
-        return stk_err_nomem(err, sizeof *s);
-    for (size_t g = 0; g < STK_GROUPS; g++)
-        s->use[g] = (struct use){.file = STK_BIO_NONE, .number = UINT64_MAX};
-    r->state = s;
+    struct rlimit limit;
+    uint64_t threads = (w->reader.threads ? w->reader.threads : 1) * w->ngroups;
+    uint64_t most = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 / threads : 0;
+    uint64_t files = w->group[g].hold ? stk_bench_group_files(w, g) : 1;
+    most = most < FILES_LEAST ? FILES_LEAST : most;
+    return files < most ? files : most;
+}
+
+static int make_use(struct use *u, const struct stk_workload *w, size_t g, struct stk_err *err)
+{
+    uint64_t room = room_of(w, g);
+    *u = (struct use){.held = calloc(room, sizeof *u->held), .last = UINT64_MAX};
+    if (!u->held)
+        return stk_err_nomem(err, room * sizeof *u->held);
+    u->room = room;
+    for (uint64_t i = 0; i < room; i++)
+        u->held[i] = (struct held){.file = STK_BIO_NONE, .number = UINT64_MAX};
     return 0;
 }
 
@@ -77,7 +100,9 @@ static void close_replay(struct stk_bench_reader *r)
 {
     struct stk_replay_state *s = r->state;
     for (size_t g = 0; s && g < STK_GROUPS; g++) {
-        stk_bio_close(&r->io, &s->use[g].file);
+        for (uint64_t i = 0; i < s->use[g].room; i++)
+            stk_bio_close(&r->io, &s->use[g].held[i].file);
+        free(s->use[g].held);
         free(s->use[g].kept);
     }
     if (s)
@@ -86,8 +111,25 @@ static void close_replay(struct stk_bench_reader *r)
     r->state = NULL;
 }
 
-static int make_room(struct stk_replay_state *s, size_t n, struct stk_err *err)
+static int make_state(struct stk_bench_reader *r, struct stk_err *err)
 {
+    struct stk_replay_state *s = r->state ? NULL : calloc(1, sizeof *s);
+    int rc = 0;
+    if (r->state)
+        return 0;
+    if (!s)
+        return stk_err_nomem(err, sizeof *s);
+    r->state = s;
+    for (size_t g = 0; g < r->w->ngroups && rc == 0; g++)
+        rc = make_use(&s->use[g], r->w, g, err);
+    if (rc < 0)
+        close_replay(r);
+    return rc;
+}
+
+static int make_room(struct stk_replay_state *s, uint64_t bytes, struct stk_err *err)
+{
+    size_t n = bytes < ROOM_MAX ? (size_t)bytes : ROOM_MAX;
     if (n <= s->room)
         return 0;
     free(s->buf);
@@ -102,120 +144,70 @@ static int make_room(struct stk_replay_state *s, size_t n, struct stk_err *err)
 
 /* ---- the part of a sample ------------------------------------------------------------------- */
 
-/* Sample k makes the kth part of `total` calls of `per` samples: the parts add up exactly. */
-static uint64_t part(uint64_t total, uint64_t per, uint64_t k)
-{
-    unsigned __int128 at = (unsigned __int128)k * total;
-    return (uint64_t)((at + total) / per - at / per);
-}
-
 struct visit { /* one open file, and what is done with it for a sample */
     uint64_t stats, seeks, requests, ends, bytes;
     uint64_t start; /* of the first request */
-    bool follows;   /* it begins where the last one ended */
 };
-
-/* A size of the group's distribution; u: from 0 to 1, its quantile. */
-static uint64_t draw(const struct stk_bench_group *g, double u)
-{
-    double left = u * (double)g->weight;
-    size_t i = 0;
-    while (i + 1 < g->ndrawn && left >= (double)g->drawn[i].count)
-        left -= (double)g->drawn[i++].count;
-    return g->drawn[i].bytes;
-}
-
-/* The sizes of a visit: one of each nth part of the distribution, small ones first, adjusted so
- * that they make up the bytes of the visit. */
-struct sizes {
-    const struct stk_bench_group *g;
-    uint64_t n, bytes, sum;
-    double shift, scale;
-};
-
-static uint64_t raw_size(const struct sizes *s, uint64_t i)
-{
-    return s->g->ndrawn ? draw(s->g, ((double)i + s->shift) / (double)s->n) : s->bytes / s->n + 1;
-}
-
-static struct sizes make_sizes(const struct stk_bench_group *g, const struct visit *v, uint64_t k)
-{
-    struct sizes s = {.g = g, .n = v->requests, .bytes = v->bytes, .scale = 1};
-    double turn = (double)(k + 1) * 0.6180339887498949;
-    s.shift = turn - (double)(uint64_t)turn;
-    for (uint64_t i = 0; i < s.n; i++)
-        s.sum += raw_size(&s, i);
-    uint64_t last = s.n ? raw_size(&s, s.n - 1) : 0;
-    if (s.sum - last >= s.bytes) /* even without the largest it is too much */
-        s.scale = s.sum ? (double)s.bytes / (double)s.sum : 0;
-    return s;
-}
-
-static uint64_t size_at(const struct sizes *s, uint64_t i)
-{
-    uint64_t v = raw_size(s, i);
-    if (s->scale < 1)
-        v = (uint64_t)((double)v * s->scale);
-    else if (i + 1 == s->n)
-        v = v + s->bytes - s->sum;
-    v = v > STK_REQUEST_MAX ? STK_REQUEST_MAX : v;
-    return v ? v : 1;
-}
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
 /* The offset of request i after the first. Jumps come last, those back to the start of the file at
  * the end: sizes ascend, and the largest request fits there. */
-static uint64_t next_offset(const struct stk_bench_group *g, const struct use *u, uint64_t i,
+static uint64_t next_offset(const struct stk_bench_group *g, const struct held *h, uint64_t i,
                             uint64_t n, uint64_t k)
 {
     double after = (double)(n - 1), at = (double)i - 1;
     double shift = (double)(stk_mix64(k) >> 40) / (double)(1u << 24);
     double near = g->consecutive * after + shift, far = g->sequential * after + shift;
-    return at + 1 <= near ? u->end : at + 1 <= far ? u->end + 1 : 0;
+    return at + 1 <= near ? h->end : at + 1 <= far ? h->end + 1 : 0;
 }
 
-static int make_requests(struct stk_bench_reader *r, const struct stk_bench_group *g, struct use *u,
-                         const struct visit *v, struct stk_err *err)
+static int make_requests(struct stk_bench_reader *r, const struct stk_bench_group *g,
+                         struct held *h, const struct visit *v, struct stk_err *err)
 {
     struct stk_replay_state *s = r->state;
-    struct sizes sizes = make_sizes(g, v, r->serial);
+    struct stk_replay_sizes sizes = g->hold ? stk_replay_sizes_on(g, v->requests, r->serial)
+                                            : stk_replay_sizes(g, v->requests, v->bytes, r->serial);
     int rc = 0;
     for (uint64_t i = 0; i < v->requests && rc == 0; i++) {
-        uint64_t n = size_at(&sizes, i), size = u->file.size;
-        uint64_t off = i              ? next_offset(g, u, i, v->requests, r->serial)
-                       : v->follows   ? u->end
-                                      : v->start;
+        uint64_t n = stk_replay_size_at(&sizes, i), size = h->file.size;
+        uint64_t off = i ? next_offset(g, h, i, v->requests, r->serial) : v->start;
         size_t got = 0;
         n = n > size ? size : n;
         off = off + n > size ? size - n : off;
-        rc = n ? make_room(s, (size_t)n, err) : 0;
+        rc = n ? make_room(s, n, err) : 0;
         if (i < v->seeks)
-            stk_bio_seek(&r->io, &u->file, off);
+            stk_bio_seek(&r->io, &h->file, off);
         if (rc == 0 && n)
-            rc = stk_bio_read(&r->io, &u->file, s->buf, (size_t)n, off, &got, err);
-        u->end = off + got;
+            rc = stk_bio_read_over(&r->io, &h->file, s->buf, s->room, (size_t)n, off, &got, err);
+        h->end = off + got;
     }
     for (uint64_t i = v->requests; i < v->seeks && rc == 0; i++)
-        stk_bio_seek(&r->io, &u->file, u->end);
+        stk_bio_seek(&r->io, &h->file, h->end);
     for (uint64_t i = 0; i < v->ends && rc == 0; i++) {
         size_t got;
         rc = make_room(s, PAGE, err);
-        rc = rc ? rc : stk_bio_read(&r->io, &u->file, s->buf, PAGE, u->file.size, &got, err);
+        rc = rc ? rc : stk_bio_read(&r->io, &h->file, s->buf, PAGE, h->file.size, &got, err);
     }
     return rc;
 }
 
-static int open_file(struct stk_bench_reader *r, size_t g, uint64_t number, struct stk_err *err)
+static int open_file(struct stk_bench_reader *r, size_t g, uint64_t number, struct held *h,
+                     struct stk_err *err)
 {
-    struct use *u = &((struct stk_replay_state *)r->state)->use[g];
-    stk_bio_close(&r->io, &u->file);
-    u->number = UINT64_MAX;
-    u->end = 0;
-    int rc = stk_bio_open_found(&r->io, r->data->list[g].file[number], &u->file, err);
+    stk_bio_close(&r->io, &h->file);
+    *h = (struct held){.file = STK_BIO_NONE, .number = UINT64_MAX};
+    int rc = stk_bio_open_found(&r->io, r->data->list[g].file[number], &h->file, err);
     if (rc == 0)
-        u->number = number;
+        h->number = number;
     return rc;
+}
+
+/* The file that is read, until its end. */
+static uint64_t next_of_stream(const struct use *u, uint64_t files)
+{
+    const struct held *h = &u->held[u->last % u->room];
+    return (u->last + (h->end >= h->file.size)) % files;
 }
 
 static uint64_t pick(struct stk_bench_reader *r, size_t g, struct stk_bench_place at, uint64_t j)
@@ -223,6 +215,8 @@ static uint64_t pick(struct stk_bench_reader *r, size_t g, struct stk_bench_plac
     struct stk_replay_state *s = r->state;
     uint64_t n = stk_bench_group_files(r->w, g);
     int how = r->w->group[g].pick;
+    if (r->w->group[g].start == STK_START_FOLLOW && s->use[g].last != UINT64_MAX)
+        return next_of_stream(&s->use[g], n);
     return (how == STK_PICK_SAMPLE ? at.file
             : how == STK_PICK_NEXT ? s->turn++
                                    : stk_mix64(r->serial * STK_GOLDEN64 + j + g)) %
@@ -273,11 +267,19 @@ static int make_stats(struct stk_bench_reader *r, const char *name, uint64_t sta
     return rc;
 }
 
-/* Bytes of a visit: the file's part of those of all visits. */
-static void size_visit(struct use *u, const struct stk_bench_group *g, double mean, struct visit *v)
+#define IN_PART 0.9 /* of a file: less is not all of it but, say, its trailer */
+
+/* Bytes of a visit: the file's part of those of all visits; if files are read in part (a header, a
+ * crop), as many of each. The mean in a workload is rounded to a byte: who reads whole files reads no
+ * byte more. */
+static void size_visit(struct use *u, const struct stk_bench_group *g, double mean, uint64_t size,
+                       struct visit *v)
 {
     double all = g->bytes ? (double)g->bytes : mean * (double)g->opens; /* 0: whole files */
-    double bytes = (double)u->file.size * all / (double)g->opens / (mean > 0 ? mean : 1) + 0.5;
+    double share = all / (double)g->opens / (mean > 0 ? mean : 1);
+    bool whole = fabs(share - 1) * mean <= 1;
+    double of = share < IN_PART ? fmin(mean, (double)size / share) : (double)size;
+    double bytes = of * (whole ? 1 : share) + 0.5;
     v->bytes = bytes < VISIT_MAX ? (uint64_t)bytes : (uint64_t)VISIT_MAX;
     count_requests(u, g, all, v);
 }
@@ -289,14 +291,45 @@ static int visit_alone(struct stk_bench_reader *r, size_t gi, struct visit *v, u
     const struct stk_bench_group *g = &r->w->group[gi];
     const struct stk_bench_list *l = &r->data->list[gi];
     struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
+    struct held *h = &u->held[0];
     int rc = make_stats(r, l->file[number], v->stats, true, err);
-    rc = rc ? rc : open_file(r, gi, number, err);
+    rc = rc ? rc : open_file(r, gi, number, h, err);
     if (rc < 0)
         return rc;
-    size_visit(u, g, l->mean_bytes, v);
-    rc = make_requests(r, g, u, v, err);
-    stk_bio_close(&r->io, &u->file);
+    size_visit(u, g, l->mean_bytes, h->file.size, v);
+    rc = make_requests(r, g, h, v, err);
+    stk_bio_close(&r->io, &h->file);
     return rc;
+}
+
+static bool is_shuffled(const struct stk_workload *w)
+{
+    return w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH;
+}
+
+/* Whether a file that is open is opened again, when the thread comes back to it: some programs do so
+ * in each epoch, others never. The profile says how often. */
+static bool opens_again(const struct stk_bench_reader *r, const struct use *u,
+                        const struct stk_bench_group *g, const struct held *h,
+                        struct stk_bench_place at)
+{
+    bool goes_on = u->last == h->number && !is_shuffled(r->w) &&
+                   (g->start == STK_START_FOLLOW ? h->end < h->file.size : at.index > h->index);
+    return !goes_on && (double)u->opened <= (double)u->seen * (double)g->opens / (double)g->per;
+}
+
+/* Where the first request of a sample begins. The next sample follows, unless they are shuffled: a
+ * jump begins a sample then. */
+static uint64_t start_of(const struct stk_bench_reader *r, const struct stk_bench_group *g,
+                         const struct held *h, struct stk_bench_place at)
+{
+    uint64_t size = h->file.size, samples = r->w->dataset.samples_per_file;
+    bool follows = h->end && at.index == h->index + 1 && !is_shuffled(r->w);
+    if (g->start == STK_START_RANDOM)
+        return size ? stk_mix64(r->serial ^ STK_GOLDEN64) % size : 0;
+    if (g->start == STK_START_FOLLOW || follows)
+        return h->end < size ? h->end : 0;
+    return (uint64_t)((unsigned __int128)size * at.index / samples);
 }
 
 /* A file that stays open from sample to sample. */
@@ -305,26 +338,27 @@ static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, ui
 {
     const struct stk_bench_group *g = &r->w->group[gi];
     struct use *u = &((struct stk_replay_state *)r->state)->use[gi];
-    bool opens = u->number != number;
+    struct held *h = &u->held[number % u->room];
+    bool opens = h->number != number || opens_again(r, u, g, h, at);
     int rc = make_stats(r, r->data->list[gi].file[number], v->stats, opens, err);
     if (rc == 0 && opens)
-        rc = open_file(r, gi, number, err);
-    v->bytes = part(g->bytes, g->per, r->serial);
-    v->requests = part(g->requests, g->per, r->serial);
-    v->start = (uint64_t)((unsigned __int128)u->file.size * at.index /
-                          r->w->dataset.samples_per_file);
-    v->follows = u->end && at.index == u->index + 1;
-    u->index = at.index;
-    return rc ? rc : make_requests(r, g, u, v, err);
+        rc = open_file(r, gi, number, h, err);
+    u->opened += opens;
+    u->seen++;
+    u->last = number;
+    v->requests = stk_replay_part(g->requests, g->per, r->serial);
+    v->start = start_of(r, g, h, at);
+    h->index = at.index;
+    return rc ? rc : make_requests(r, g, h, v, err);
 }
 
 static struct visit share(const struct stk_bench_group *g, uint64_t k, uint64_t j, uint64_t n)
 {
-    uint64_t first = part(g->stats, g->per, k), seeks = part(g->seeks, g->per, k),
-             ends = part(g->ends, g->per, k);
-    return (struct visit){.stats = part(first, n, j),
-                          .seeks = part(seeks, n, j),
-                          .ends = part(ends, n, j)};
+    uint64_t first = stk_replay_part(g->stats, g->per, k), seeks = stk_replay_part(g->seeks, g->per, k),
+             ends = stk_replay_part(g->ends, g->per, k);
+    return (struct visit){.stats = stk_replay_part(first, n, j),
+                          .seeks = stk_replay_part(seeks, n, j),
+                          .ends = stk_replay_part(ends, n, j)};
 }
 
 static int use_group(struct stk_bench_reader *r, size_t gi, struct stk_bench_place at,
@@ -332,7 +366,7 @@ static int use_group(struct stk_bench_reader *r, size_t gi, struct stk_bench_pla
 {
     const struct stk_bench_group *g = &r->w->group[gi];
     bool alone = !g->hold;
-    uint64_t n = alone ? part(g->opens, g->per, r->serial) : 1;
+    uint64_t n = alone ? stk_replay_part(g->opens, g->per, r->serial) : 1;
     int rc = 0;
     for (uint64_t j = 0; j < n && rc == 0; j++) {
         uint64_t number = pick(r, gi, at, j);

@@ -71,11 +71,13 @@ static int run_one(struct stk_bench_config *c, struct stk_workload *w, const cha
 
 static int check_sweep(const char *sweep, struct stk_err *err)
 {
+    char key[64];
     size_t n = strcspn(sweep, "=");
+    snprintf(key, sizeof key, "%.*s", (int)n, sweep);
     if (!sweep[n] || !sweep[n + 1])
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "\"%.100s\" is not key=a,b,c, such as reader.threads=1,2,4", sweep);
-    if (strncmp(sweep, "dataset.", 8) == 0)
+    if (strncmp(stk_workload_name(key), "dataset.", 8) == 0)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "%.*s: a sweep reads the same data with all values; run these one by "
                            "one, each with its own --data",
@@ -151,7 +153,7 @@ static int try_ranks(struct search *f, uint32_t ranks, bool *good, struct stk_er
     char label[40];
     double pace = 1;
     f->w->training.ranks = ranks;
-    snprintf(label, sizeof label, "%lu ranks", (unsigned long)ranks);
+    snprintf(label, sizeof label, "%lu rank%s", (unsigned long)ranks, ranks == 1 ? "" : "s");
     int rc = run_one(f->c, f->w, label, f->s, &pace, err);
     *good = rc == 0 && f->s->lost < 0 && f->s->point[f->s->n - 1].mlperf >= f->s->au;
     if (rc == 0 && pace < PACE_LEAST)

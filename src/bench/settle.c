@@ -77,7 +77,8 @@ static int settle_record(struct stk_workload *w, struct stk_err *err)
     if (rc < 0)
         return rc;
     double mean = stk_dist_mean(&w->dataset.record);
-    if (!(mean >= 1) || mean > RECORD_MAX)
+    bool replay = w->dataset.format == STK_BENCH_REPLAY; /* the files are there, however large */
+    if (!(mean >= 1) || mean > (replay ? FILE_MAX : RECORD_MAX))
         return wrong(w, err, w->dataset.dims ? "dataset.dims" : "dataset.record",
                      "a sample has from 1 byte to 4 GiB");
     if (mean * (double)w->dataset.samples_per_file > FILE_MAX)
@@ -111,7 +112,7 @@ static int settle_size(const char *text, struct stk_bench_sizes *out, struct stk
     rc = rc ? rc : stk_parse_u64(text + n + 1, &out->count, err);
     if (rc == 0 && (!out->bytes || out->bytes > STK_REQUEST_MAX || !out->count))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1,
-                         "\"%.40s\": a request has from 1 byte to 1 GiB, and occurs", text);
+                         "\"%.40s\": a request has from 1 byte to 2 GiB, and occurs", text);
     return rc;
 }
 
@@ -147,8 +148,8 @@ static int settle_group(struct stk_workload *w, size_t i, struct stk_err *err)
     rc = stk_dist_parse(g->size_text, STK_DIST_BYTES, &g->size, err);
     if (rc < 0)
         return misread(w, err, key, rc);
-    if (stk_dist_mean(&g->size) > RECORD_MAX)
-        return wrong(w, err, key, "a file has at most 4 GiB");
+    if (stk_dist_mean(&g->size) > FILE_MAX)
+        return wrong(w, err, key, "a file has at most 4 EB");
     snprintf(key, sizeof key, STK_GROUP_PREFIX "%zu.consecutive", i + 1);
     if (g->consecutive > g->sequential)
         return wrong(w, err, key, "larger than sequential, of which it is a part");
@@ -237,9 +238,13 @@ static int settle_access(struct stk_workload *w, struct stk_err *err)
                      "a %s file can only be read from its start; \"random-start\" needs hdf5, npz, "
                      "json or files",
                      stk_bench_formats[w->dataset.format]);
-    if (w->access.order == STK_ORDER_RANDOM_START &&
-        (w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH))
+    bool mixed = w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH;
+    if (w->access.order == STK_ORDER_RANDOM_START && mixed)
         return wrong(w, err, "access.order", "contradicts access.shuffle: samples have one order");
+    if (w->access.sorted > 1 && (!mixed || streams))
+        return wrong(w, err, "access.sorted", "%s",
+                     mixed ? "samples of a stream are shuffled in memory, not in the file"
+                           : "access.shuffle shuffles no samples");
     if (w->access.head_reads && w->dataset.format == STK_BENCH_NONE)
         return wrong(w, err, "access.head_reads", "dataset.format is none: there is no file");
     return 0;
@@ -338,7 +343,7 @@ static int settle_name(const struct stk_workload *w, struct stk_err *err)
         return wrong(w, err, "name", "longer than 64 characters");
     for (const char *p = w->name; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-            return wrong(w, err, "name", "has letters, digits, - and _ only");
+            return wrong(w, err, "name", "only letters, digits, - and _ are allowed");
     return 0;
 }
 

@@ -68,6 +68,22 @@ static int set_key(struct stk_workload *w, const char *key, const char *value, u
     return rc ? stk_err_wrap(err, rc, "%s", key) : 0;
 }
 
+const char *stk_workload_name(const char *word)
+{
+    const char *found = NULL;
+    if (strchr(word, '.') || stk_opt_find(stk_workload_keys, word))
+        return word;
+    for (const struct stk_opt *k = stk_workload_keys; k->name; k++) {
+        const char *dot = strrchr(k->name, '.');
+        if (!dot || strcmp(dot + 1, word) != 0)
+            continue;
+        if (found)
+            return word; /* several */
+        found = k->name;
+    }
+    return found ? found : word;
+}
+
 int stk_workload_set(struct stk_workload *w, const char *assignment, struct stk_err *err)
 {
     char key[64];
@@ -76,7 +92,7 @@ int stk_workload_set(struct stk_workload *w, const char *assignment, struct stk_
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "\"%.100s\" is not key=value, such as training.batch=8", assignment);
     snprintf(key, sizeof key, "%.*s", (int)n, assignment);
-    return set_key(w, key, assignment + n + 1, 0, err);
+    return set_key(w, stk_workload_name(key), assignment + n + 1, 0, err);
 }
 
 static int set_entry(struct stk_workload *w, const struct stk_yaml_entry *e, const char *key,

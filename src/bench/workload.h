@@ -42,14 +42,16 @@ enum stk_bench_who { STK_WHO_ZERO, STK_WHO_ALL };
 enum stk_bench_think { STK_THINK_BURN, STK_THINK_SLEEP };
 enum stk_bench_tail { STK_TAIL_DROP, STK_TAIL_KEEP };
 enum stk_bench_pick { STK_PICK_SAMPLE, STK_PICK_NEXT, STK_PICK_RANDOM };
+enum stk_bench_start { STK_START_SAMPLE, STK_START_FOLLOW, STK_START_RANDOM };
 enum stk_bench_when { STK_WHEN_SAMPLE, STK_WHEN_START };
 
 #define STK_CHECKPOINT_FILES 64u
-#define STK_WORKLOAD_KEYS    112u /* at most */
+#define STK_WORKLOAD_KEYS    116u /* at most */
 #define STK_GROUPS           8u
 #define STK_GROUP_PREFIX     "files."
 #define STK_GROUP_SIZES      32u
-#define STK_REQUEST_MAX      (1u << 30) /* bytes */
+#define STK_SORTED_MAX       64u
+#define STK_REQUEST_MAX      0x7ffff000u /* bytes: Linux reads no more in one call */
 
 /* Files that are used alike. Its counters are those of `per` samples together, as a profile has
  * them; every sample makes its part of each, so that the sums agree. */
@@ -68,7 +70,7 @@ struct stk_bench_group {
     size_t ndrawn;
     uint64_t weight;                /* of all drawn sizes */
     double sequential, consecutive; /* shares of the requests after the first of a sample */
-    int pick, when;
+    int pick, when, start;
     bool keep, hold;
 };
 
@@ -90,6 +92,7 @@ struct stk_workload {
     struct {
         int sharing, offsets, order, shuffle; /* enums above */
         bool reshuffle;
+        uint64_t sorted;         /* shuffled samples that are put in order, together; 1: none */
         uint64_t transfer_bytes; /* 0: one request per sample */
         uint64_t readers;        /* collective: ranks that read */
         uint64_t head_reads, head_bytes;
@@ -157,7 +160,10 @@ int stk_workload_parse(const char *text, size_t n, const char *name, bool small,
                        struct stk_workload *w, struct stk_err *err);
 /* Every key has its default. */
 int stk_workload_default(struct stk_workload *w, struct stk_err *err);
-/* "dataset.files=8". */
+/* The key that ends in this word, "reader.prefetch" for "prefetch", if there is one such key; else
+ * the word. */
+const char *stk_workload_name(const char *word);
+/* "dataset.files=8", "prefetch=4". */
 int stk_workload_set(struct stk_workload *w, const char *assignment, struct stk_err *err);
 /* Makes the data and the steps smaller: fraction of the files, or of the samples per file where
  * there are few files. Keeps record length, batch and compute time. */

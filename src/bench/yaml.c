@@ -127,6 +127,18 @@ static int read_list(struct reading *r, size_t line, struct stk_err *err)
     }
 }
 
+/* A section that stands in the file twice: one of them would be lost to other readers of YAML. */
+static int check_section(const struct reading *r, size_t line, struct stk_err *err)
+{
+    const struct stk_yaml *y = r->out;
+    size_t n = strlen(r->path);
+    for (size_t i = 0; i < y->n; i++)
+        if (strncmp(y->item[i].key, r->path, n) == 0 && y->item[i].key[n] == '.')
+            return refuse(r, line, err, "%s was begun in line %u already", r->path,
+                          y->item[i].line);
+    return 0;
+}
+
 static int read_mapping(struct reading *r, struct stk_err *err);
 
 static int read_value(struct reading *r, struct stk_err *err)
@@ -142,6 +154,10 @@ static int read_value(struct reading *r, struct stk_err *err)
         rc = refuse(r, line, err, "anchors and aliases are not supported");
     else if (e.type == YAML_SCALAR_EVENT)
         rc = check_scalar(r, &e, "a key", err);
+    else if (e.type == YAML_MAPPING_START_EVENT && e.data.mapping_start.tag)
+        rc = refuse(r, line, err, "tags are not supported");
+    else if (e.type == YAML_MAPPING_START_EVENT)
+        rc = check_section(r, line, err);
     if (rc == 0 && e.type == YAML_SCALAR_EVENT)
         rc = add_entry(r, (const char *)e.data.scalar.value, line, err);
     else if (rc == 0 && e.type == YAML_SEQUENCE_START_EVENT)

@@ -20,7 +20,13 @@
 static int on_file(void *user, uint64_t files, uint64_t total)
 {
     struct stk_run *run = user;
-    return stk_progress_update(&run->progress, "generate", files, total, files, total);
+    return stk_progress_update(&run->progress, "generate", 0, 0, files, total);
+}
+
+static int on_removed(void *user, uint64_t files, uint64_t total)
+{
+    struct stk_run *run = user;
+    return stk_progress_update(&run->progress, "remove", 0, 0, files, total);
 }
 
 static pid_t run_pid; /* of the process that speaks */
@@ -89,6 +95,7 @@ static int open_data(struct stk_run *run, const struct stk_workload *w, const ch
                      struct stk_bench_data *d)
 {
     const struct stk_bench_settings *s = run->settings;
+    run->progress.counted = "files";
     int rc = !dir ? stk_bench_data_users(d, w, &run->err)
              : s->generate || s->generate_only
                  ? stk_bench_data_generate(d, w, dir, jobs_of(s), s->comm, on_file, run, &run->err)
@@ -255,11 +262,13 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
     return run_shown(run, &c, w);
 }
 
-/* The workload reads files that exist: those of dataset.path, or of groups with absolute paths. */
+/* The workload needs no --data: it reads files that exist, those of dataset.path or of groups with
+ * absolute paths, or it only writes checkpoints, elsewhere. */
 static bool has_own_files(const struct stk_bench_settings *s, const struct stk_workload *w)
 {
     bool users = w->dataset.path || (w->ngroups && *w->group[0].path == '/') ||
-                 (w->reader.path && strcmp(s->reader, "stoker") == 0);
+                 (w->reader.path && strcmp(s->reader, "stoker") == 0) ||
+                 (w->dataset.format == STK_BENCH_NONE && w->checkpoint.dir);
     return users && !s->generate && !s->generate_only;
 }
 
@@ -305,7 +314,9 @@ static int run_clean(struct stk_run *run)
     if (board)
         stk_bench_board_clean(board);
     free(board);
-    int rc = stk_bench_data_clean(s->data, &files, &run->err);
+    run->progress.counted = "files";
+    int rc = stk_bench_data_clean(s->data, on_removed, run, &files, &run->err);
+    stk_progress_clear(&run->progress);
     if (rc == 0)
         stk_say(run, "removed %llu file%s\n", (unsigned long long)files, files == 1 ? "" : "s");
     stk_jw_put_u64(&run->json, "removed", files);

@@ -75,7 +75,8 @@ const struct stk_opt stk_bench_options[] = {
      .type = STK_OPT_LIST,
      .arg = "KEY=VALUE",
      .offset = offsetof(struct stk_bench_settings, set),
-     .help = "Change a key of the workload, such as training.batch=8; may be repeated"},
+     .help = "Change a key of the workload, such as training.batch=8, or batch=8 if no other key "
+             "ends in that word; may be repeated"},
     {.name = "reader",
      .type = STK_OPT_ENUM,
      .arg = "WAY",

@@ -123,21 +123,21 @@ static void describe(const struct stk_progress *p, const struct amounts *a, bool
                      struct stk_buf *out)
 {
     char one[32], two[32];
+    const char *noun = p->counted ? p->counted : "samples";
     if (a->bytes || a->bytes_total)
         stk_buf_printf(out, "%s", stk_format_size(a->bytes, one, sizeof one));
     if (a->bytes_total)
         stk_buf_printf(out, " of %s", stk_format_size(a->bytes_total, two, sizeof two));
     const char *comma = out->len ? ", " : "";
     if (a->samples_total && !a->bytes_total)
-        stk_buf_printf(out, "%s%s of %s samples", comma,
-                       stk_format_count(a->samples, one, sizeof one),
-                       stk_format_count(a->samples_total, two, sizeof two));
+        stk_buf_printf(out, "%s%s of %s %s", comma, stk_format_count(a->samples, one, sizeof one),
+                       stk_format_count(a->samples_total, two, sizeof two), noun);
     else if (a->samples && !(brief && a->bytes_total))
-        stk_buf_printf(out, "%s%s samples", comma, stk_format_count(a->samples, one, sizeof one));
+        stk_buf_printf(out, "%s%s %s", comma, stk_format_count(a->samples, one, sizeof one), noun);
     if (a->rate > 0 && a->by_bytes)
         stk_buf_printf(out, ", %s/s", stk_format_size((uint64_t)a->rate, one, sizeof one));
     else if (a->rate > 0)
-        stk_buf_printf(out, ", %s samples/s", stk_format_count((uint64_t)a->rate, one, sizeof one));
+        stk_buf_printf(out, ", %s %s/s", stk_format_count((uint64_t)a->rate, one, sizeof one), noun);
     if (a->rate > 0 && total_of(a) > done_of(a))
         stk_buf_printf(out, ", %s left", time_left(a, one, sizeof one));
     else if (a->fraction < 0)

@@ -18,6 +18,7 @@ struct stk_progress {
     FILE *to; /* NULL: silent */
     bool bar, drawn, utf8;
     const char *command;
+    const char *counted; /* what is counted beside bytes; NULL: samples. Set it before the first update */
     char phase[24];
     double every_s, next_s, phase_start_s;
     /* Amounts done over the last seconds: the rate shown is the current one, not the average. */

@@ -148,18 +148,19 @@ static void say_missing(struct rp_model *m, const struct missing *x)
 {
     if (x->gone)
         stk_rp_say(m,
-                   "%llu files are gone since the profile was recorded, the first is %s: replay the "
+                   "%llu file%s gone since the profile was recorded, the first is %s: replay the "
                    "same shape with --data DIR --generate",
-                   (unsigned long long)x->gone, x->first_gone);
+                   (unsigned long long)x->gone, x->gone == 1 ? " is" : "s are", x->first_gone);
     if (x->temporary)
         stk_rp_say(m,
-                   "%llu files that the program wrote, read and removed again are left out",
-                   (unsigned long long)x->temporary);
+                   "%llu file%s that the program wrote, read and removed again %s left out",
+                   (unsigned long long)x->temporary, x->temporary == 1 ? "" : "s",
+                   x->temporary == 1 ? "is" : "are");
     if (x->changed)
         stk_rp_say(m,
-                   "%llu files have another size than when the profile was recorded, the first is "
-                   "%s",
-                   (unsigned long long)x->changed, x->first_changed);
+                   "%llu file%s another size than when the profile was recorded, the first is %s",
+                   (unsigned long long)x->changed, x->changed == 1 ? " has" : "s have",
+                   x->first_changed);
 }
 
 /* ---- checkpoints ---------------------------------------------------------------------------- */
@@ -188,9 +189,10 @@ static void settle_writes(struct rp_model *m)
     m->writes.every_epochs = epochs > 1 && m->writes.opens % epochs == 0;
     if (m->writes.bytes)
         stk_rp_say(m,
-                   "the %llu files written are taken as checkpoints, written %s in files of equal "
+                   "the %llu file%s written %s taken as checkpoints, written %s in files of equal "
                    "size",
-                   (unsigned long long)m->writes.files,
+                   (unsigned long long)m->writes.files, m->writes.files == 1 ? "" : "s",
+                   m->writes.files == 1 ? "is" : "are",
                    m->writes.every_epochs ? "after each epoch" : "after the last step");
 }
 
@@ -347,9 +349,10 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     say_missing(m, &x);
     if (mapped)
         stk_rp_say(m,
-                   "%llu files were mapped into memory: what was read of them is not in the "
-                   "profile, and not replayed",
-                   (unsigned long long)mapped);
+                   "%llu file%s mapped into memory: what was read of %s is not in the profile, and "
+                   "not replayed",
+                   (unsigned long long)mapped, mapped == 1 ? " was" : "s were",
+                   mapped == 1 ? "it" : "them");
     settle_writes(m);
     merge_folders(m);
     sort(m);

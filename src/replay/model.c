@@ -120,13 +120,54 @@ static void find_batch(struct rp_model *m)
     if (s->marked && s->count)
         m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
     else
-        stk_rp_say(m, "training.batch: no step is marked (stoker.step()); %llu samples per step",
-                   (unsigned long long)m->batch);
+        stk_rp_say(m, "training.batch: no step is marked (stoker.step()); %llu sample%s per step",
+                   (unsigned long long)m->batch, m->batch == 1 ? "" : "s");
     if ((double)m->batch > rank)
         m->batch = at_least((uint64_t)rank, 1);
     double steps = ceil(rank / (double)m->batch), due = all / rank;
     if (due < (double)m->epochs * 0.99) /* the last pass over the files is not complete */
         m->most_steps = at_least(rounded(due * steps), 1);
+}
+
+/* The samples that a replay of these numbers has: its counters are divided among them. */
+static void count_replayed(struct rp_model *m)
+{
+    uint64_t rank = m->files * m->per_file / (m->same ? 1 : m->ranks);
+    uint64_t steps = (rank + m->batch - 1) / m->batch, all = rank * m->epochs;
+    if (m->most_steps) {
+        uint64_t rest = m->most_steps % steps * m->batch;
+        all = m->most_steps / steps * rank + (rest < rank ? rest : rank);
+    }
+    m->replayed = at_least(all * m->ranks, 1);
+}
+
+/* Of shuffled samples that are sorted, r at a time, the share that lies behind the one before:
+ * within a run all do, between two runs one of (2r over r). */
+static double forward_share(uint64_t r)
+{
+    double ways = 1;
+    for (uint64_t i = 1; i <= r; i++)
+        ways *= (double)(r + i) / (double)i;
+    return ((double)(r - 1) + 1 / ways) / (double)r;
+}
+
+#define SORTED_LEAST 0.55 /* share of the jumps: chance gives a half */
+
+/* How many samples are sorted, if more jumps lead forward than chance explains. Those of a run are
+ * spread over the files. */
+static void find_sorted(struct rp_model *m)
+{
+    const uint64_t *c = m->group[0].n.c;
+    double near = (double)c[STK_C_CONSEC_READS], forward = (double)c[STK_C_SEQ_READS] - near;
+    double jumps = (double)c[STK_C_READS] - (double)c[STK_C_FIRST_READS] - near;
+    uint64_t r = 1;
+    m->sorted = 1;
+    if (m->group[0].style != RP_RANDOM || !(forward > SORTED_LEAST * jumps))
+        return;
+    while (r < STK_SORTED_MAX &&
+           forward_share(r) + forward_share(r + 1) < 2 * forward / jumps) /* the nearest */
+        r++;
+    m->sorted = r * m->files < STK_SORTED_MAX ? r * m->files : STK_SORTED_MAX;
 }
 
 static void find_others(struct rp_model *m)
@@ -197,7 +238,7 @@ static void find_times(struct rp_model *m)
     double cpu = readers_cpu_s(m);
     if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
         cpu = fmin(cpu, busy * (double)m->ranks);
-    m->think_s = cpu / (double)at_least(m->samples, 1);
+    m->think_s = cpu / (double)m->replayed;
     double rest = m->threads ? busy : busy - cpu / (double)m->ranks;
     m->compute_s = fmax(0, rest) / fmax(1, steps_of(m));
     if (strcmp(m->a->p->source, "darshan") == 0)
@@ -251,6 +292,8 @@ int stk_rp_model(struct rp_model *m, struct stk_err *err)
     find_style(&m->group[0]);
     find_samples(m);
     find_batch(m);
+    count_replayed(m);
+    find_sorted(m);
     find_others(m);
     find_times(m);
     if (m->group[0].style == RP_VISITS && m->files > 1)

@@ -31,9 +31,11 @@ struct rp_model {
     struct rp_group *group; /* the dataset first, then by time */
     size_t ngroups;
     uint64_t ranks, workers, threads; /* threads: that read ahead, per rank */
-    uint64_t samples;                 /* of all ranks and epochs */
+    uint64_t samples;                 /* of all ranks and epochs … */
+    uint64_t replayed;                /* … and those that the replay has: whole ones per file */
     uint64_t files, per_file;         /* dataset.files, dataset.samples_per_file */
     uint64_t epochs, batch, most_steps;
+    uint64_t sorted; /* access.sorted */
     bool same; /* every rank reads everything */
     double think_s, compute_s;
     struct { /* of a checkpoint */

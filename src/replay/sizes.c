@@ -47,10 +47,33 @@ static size_t merge(struct stk_bench_sizes *s, size_t n)
     return n ? to + 1 : 0;
 }
 
+static double sum_of(const uint64_t left[STK_SIZE_BINS], double scale)
+{
+    double sum = 0;
+    for (size_t b = 0; b < STK_SIZE_BINS; b++)
+        sum += middle(b, scale) * (double)left[b];
+    return sum;
+}
+
+/* The scale of the middles at which the requests that are left make up the rest of the bytes. They
+ * do at some: the bins are those of these bytes. */
+static double fit(const uint64_t left[STK_SIZE_BINS], double rest)
+{
+    double least = 1e-6, most = 1e6;
+    for (int i = 0; i < 60; i++) {
+        double scale = sqrt(least * most);
+        if (sum_of(left, scale) < rest)
+            least = scale;
+        else
+            most = scale;
+    }
+    return least;
+}
+
 size_t stk_rp_sizes(const struct rp_group *g, struct stk_bench_sizes out[STK_GROUP_SIZES])
 {
     uint64_t left[STK_SIZE_BINS];
-    double rest = (double)g->n.c[STK_C_READ_BYTES], guess = 0;
+    double rest = (double)g->n.c[STK_C_READ_BYTES];
     size_t n = 0;
     for (size_t b = 0; b < STK_SIZE_BINS; b++)
         left[b] = g->n.read_size[b];
@@ -63,11 +86,9 @@ size_t stk_rp_sizes(const struct rp_group *g, struct stk_bench_sizes out[STK_GRO
         *of -= k;
         rest -= (double)v->value * (double)k;
     }
-    for (size_t b = 0; b < STK_SIZE_BINS; b++)
-        guess += middle(b, 1) * (double)left[b];
+    double scale = fit(left, rest);
     for (size_t b = 0; b < STK_SIZE_BINS; b++)
         if (left[b])
-            out[n++] = (struct stk_bench_sizes){
-                (uint64_t)middle(b, guess > 0 && rest > 0 ? rest / guess : 1), left[b]};
+            out[n++] = (struct stk_bench_sizes){(uint64_t)(middle(b, scale) + 0.5), left[b]};
     return merge(out, n);
 }

@@ -68,28 +68,36 @@ static void put_sizes(const struct rp_group *g, struct stk_buf *out)
     stk_buf_puts(out, n ? "]\n" : "");
 }
 
-/* Shares of the requests after the first of a sample. */
-static void put_order(const struct rp_model *m, const struct rp_group *g, struct stk_buf *out)
+/* Shares of the requests after the first of a file that is opened for each sample; a file that stays
+ * open has them by the places of its samples. */
+static void put_order(const struct rp_group *g, struct stk_buf *out)
 {
     const uint64_t *c = g->n.c;
-    bool random = g->style == RP_RANDOM;
-    uint64_t first = random ? m->samples : c[STK_C_FIRST_READS];
+    uint64_t first = c[STK_C_FIRST_READS];
     double after = c[STK_C_READS] > first ? (double)(c[STK_C_READS] - first) : 0;
-    double seq = (double)c[STK_C_SEQ_READS] - (random ? (double)m->samples / 2 : 0);
     double near = after > 0 ? (double)c[STK_C_CONSEC_READS] / after : 1;
-    double far = after > 0 ? seq / after : 1;
+    double far = after > 0 ? (double)c[STK_C_SEQ_READS] / after : 1;
     near = near > 1 ? 1 : near;
     far = far > 1 ? 1 : far < near ? near : far;
-    if (after > 0 && g->style != RP_STREAM)
+    if (after > 0)
         stk_buf_printf(out, "    sequential: %.4g%%\n    consecutive: %.4g%%\n", 100 * far,
                        100 * near);
+}
+
+/* Only the samples of the dataset have places in its files. */
+static void put_hold(const struct rp_group *g, bool dataset, struct stk_buf *out)
+{
+    stk_buf_puts(out, "    hold: yes\n");
+    if (!dataset)
+        stk_buf_printf(out, "    start: %s\n", g->style == RP_STREAM ? "follow" : "random");
 }
 
 static void put_group(const struct rp_model *m, size_t i, const char *base, struct stk_buf *out)
 {
     const struct rp_group *g = &m->group[i];
     const uint64_t *c = g->n.c;
-    uint64_t per = g->style == RP_START ? m->ranks : m->samples;
+    uint64_t per = g->style == RP_START ? m->ranks : m->replayed;
+    bool stays = g->style == RP_STREAM || g->style == RP_RANDOM;
     stk_buf_printf(out, "  %zu:\n    path: ", i + 1);
     put_quoted(out, within(g->path ? g->path : g->dir, base));
     if (!g->path && *g->suffix) {
@@ -108,11 +116,12 @@ static void put_group(const struct rp_model *m, size_t i, const char *base, stru
     stk_buf_printf(out, "    requests: %llu\n    ends: %llu\n    bytes: %llu\n",
                    (ull)c[STK_C_READS], (ull)c[STK_C_EOF_READS], (ull)c[STK_C_READ_BYTES]);
     put_sizes(g, out);
-    put_order(m, g, out);
+    if (stays)
+        put_hold(g, i == 0, out);
+    else
+        put_order(g, out);
     if (g->style == RP_START)
         stk_buf_puts(out, "    when: start\n");
-    else if (g->style != RP_VISITS)
-        stk_buf_puts(out, "    hold: yes\n");
 }
 
 static void put_checkpoint(const struct rp_model *m, struct stk_buf *out)
@@ -139,6 +148,8 @@ static void put_training(const struct rp_model *m, struct stk_buf *out)
                  (m->group[0].style == RP_VISITS && m->files > 1);
     stk_buf_printf(out, "access:\n  sharing: shared\n  offsets: %s\n  shuffle: %s\n",
                    m->same ? "same" : "sharded", mixes ? "samples" : "none");
+    if (m->sorted > 1)
+        stk_buf_printf(out, "  sorted: %llu\n", (ull)m->sorted);
     stk_buf_printf(out, "reader:\n  threads: %llu\n  prefetch: %llu\n  think: %.9fs\n",
                    (ull)m->threads, (ull)(m->threads ? 2 * m->threads : 1), m->think_s);
     stk_buf_printf(out,
@@ -158,7 +169,7 @@ void stk_rp_text(const struct rp_model *m, struct stk_buf *out)
     put_name(m, out);
     stk_buf_puts(out, "dataset:\n  format: replay\n  path: ");
     put_quoted(out, base);
-    uint64_t each = m->group[0].n.c[STK_C_READ_BYTES] / (m->samples ? m->samples : 1);
+    uint64_t each = m->group[0].n.c[STK_C_READ_BYTES] / m->replayed;
     stk_buf_printf(out, "\n  files: %llu\n  samples_per_file: %llu\n  record: %llu\nfiles:\n",
                    (ull)m->files, (ull)m->per_file, (ull)(each ? each : 1));
     for (size_t i = 0; i < m->ngroups; i++)

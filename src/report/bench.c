@@ -39,8 +39,9 @@ static void put_steps(const struct stk_bench_result *r, struct stk_grid *t)
 {
     char a[32], b[32], c[32], d[32], line[200];
     uint64_t n = r->rank[0].measured_steps;
-    snprintf(line, sizeof line, "%s of %s ranks in %s", stk_format_count(n, a, sizeof a),
-             stk_format_count(r->ranks, b, sizeof b), stk_format_duration(r->wall_s, c, sizeof c));
+    snprintf(line, sizeof line, "%s of %s rank%s in %s", stk_format_count(n, a, sizeof a),
+             stk_format_count(r->ranks, b, sizeof b), r->ranks == 1 ? "" : "s",
+             stk_format_duration(r->wall_s, c, sizeof c));
     stk_grid_row(t, "steps", line);
     double bytes = stk_bench_bytes_per_s(r);
     snprintf(line, sizeof line, "%.0f/s%s%s", r->samples_per_s, bytes > 0 ? ", " : "",
@@ -117,6 +118,54 @@ static void put_stragglers(const struct stk_bench_result *r, struct stk_grid *t)
     stk_buf_release(&b);
 }
 
+static void put_rank(const struct stk_bench_rank *r, struct stk_grid *t)
+{
+    char rank[16], use[32], wait[32], rate[32], bytes[32], requests[32], latency[32] = "";
+    struct stk_buf node = STK_BUF_INIT;
+    snprintf(rank, sizeof rank, "%lu", (unsigned long)r->rank);
+    stk_text_escape(&node, r->node, strlen(r->node), 40);
+    snprintf(rate, sizeof rate, "%.0f",
+             r->measured_s > 0 ? (double)r->measured_samples / r->measured_s : 0);
+    if (r->io.latency.count)
+        stk_duration_at(&r->io.latency, 0.99, latency);
+    stk_grid_row(t, rank, stk_buf_cstr(&node),
+                 stk_percent_text(stk_bench_utilisation(r), use, sizeof use),
+                 stk_format_duration(r->wait_s, wait, sizeof wait), rate,
+                 stk_format_size(r->io.bytes, bytes, sizeof bytes),
+                 stk_format_count(r->io.requests, requests, sizeof requests), latency);
+    stk_buf_release(&node);
+}
+
+/* True if fewer than RANKS_SHOWN ranks waited longer. */
+static bool is_shown(const struct stk_bench_result *r, uint32_t rank)
+{
+    uint32_t longer = 0;
+    double wait = r->rank[rank].wait_s;
+    for (uint32_t i = 0; i < r->ranks; i++)
+        longer += r->rank[i].wait_s > wait || (r->rank[i].wait_s == wait && i < rank);
+    return longer < RANKS_SHOWN;
+}
+
+/* Each rank; of many, those that waited longest. */
+static void put_ranks(const struct stk_bench_result *r, struct stk_buf *out)
+{
+    struct stk_grid t;
+    if (r->ranks < 2)
+        return;
+    stk_grid_init(&t, "rlrrrrrr");
+    stk_grid_row(&t, "rank", "node", "utilisation", "waited", "samples/s", "read", "requests",
+                 "99 % latency");
+    for (uint32_t i = 0; i < r->ranks; i++)
+        if (is_shown(r, i))
+            put_rank(&r->rank[i], &t);
+    stk_buf_putc(out, '\n');
+    stk_grid_render(&t, 0, out);
+    stk_grid_release(&t);
+    if (r->ranks > RANKS_SHOWN)
+        stk_buf_printf(out, "Those that waited longest; --json has all %lu ranks.\n",
+                       (unsigned long)r->ranks);
+}
+
 static void put_lost(const struct stk_bench_result *r, struct stk_buf *out)
 {
     if (r->lost < 0)
@@ -143,6 +192,7 @@ void stk_bench_text(const struct stk_bench_result *r, struct stk_buf *out)
     put_stragglers(r, &t);
     stk_grid_render(&t, 0, out);
     stk_grid_release(&t);
+    put_ranks(r, out);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -91,6 +92,58 @@ def test_clean_removes_only_what_was_generated(bench, stoker, tmp_path):
     assert "nothing was removed" in stoker("bench", "--clean", "--data", data, rc=4).err
 
 
+def test_progress_counts_files(stoker, tmp_path):
+    """4,000 files were shown as 4,000 bytes."""
+    w, data = write(tmp_path, SMALL), ("--data", tmp_path / "data", "--progress-every", "0")
+    assert "generate: 33%, 2 of 6 files" in stoker("bench", w, *data, "--generate-only", "--jobs", 1).err
+    assert "remove: 50%, 3 of 6 files" in stoker("bench", *data, "--clean").err
+
+
+def test_clean_neither_follows_links_nor_makes_folders(bench, stoker, tmp_path):
+    """What is behind somebody's link was not generated, whatever its name is."""
+    w = write(tmp_path, SMALL.replace("files: 6", "files: 6, folders: 3"))
+    data, mine = tmp_path / "data", tmp_path / "mine"
+    bench(w, "--generate-only")
+    shutil.rmtree(data / "train/00001")
+    mine.mkdir()
+    (mine / "t-00001-of-00006.tfrecord").write_text("mine")
+    (data / "train/00001").symlink_to(mine)
+    shutil.rmtree(data / "train/00002")
+    assert "removed 2 files" in stoker("bench", "--clean", "--data", data).out
+    assert [p.name for p in mine.iterdir()] == ["t-00001-of-00006.tfrecord"]
+    assert [p.name for p in (data / "train").iterdir()] == ["00001"]
+
+
+def test_clean_can_be_stopped(bench, tmp_path):
+    """A million files take minutes: Ctrl-C ends it, and the same command removes the rest."""
+    bench(write(tmp_path, SMALL), "--generate-only")
+    note = tmp_path / "data/stoker-bench.json"
+    note.write_text(note.read_text().replace('"dataset.files":6', '"dataset.files":100000000'))
+    for path in tmp_path.glob("data/train/*"):
+        path.rename(str(path).replace("of-00006", "of-100000000"))
+    argv = [STOKER, "bench", "--clean", "--data", tmp_path / "data"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=os.environ | SANITIZER_ENV) as proc:
+        try:
+            while list(tmp_path.glob("data/train/*")):  # it has begun
+                assert proc.poll() is None
+            proc.send_signal(signal.SIGINT)
+            _, err = proc.communicate(timeout=60)
+        finally:
+            proc.kill()
+    assert (proc.returncode, note.exists()) == (130, True) and "stopped by an interrupt" in err
+
+
+def test_a_damaged_note_is_named(bench, stoker, tmp_path):
+    w, note = write(tmp_path, SMALL), tmp_path / "data/stoker-bench.json"
+    bench(w, "--generate-only")
+    for text in ("", "{", "[1]"):
+        note.write_text(text)
+        for got in (bench(w, rc=4), bench(w, "--generate", rc=4), stoker("bench", "--clean", "--data", note.parent, rc=4)):
+            assert str(note) in got.err
+    assert len(list(tmp_path.glob("data/train/*"))) == 6
+
+
 def test_folders_of_others_are_refused(bench, tmp_path):
     """A dataset of another workload, or no dataset at all, must not be overwritten or measured."""
     w = write(tmp_path, SMALL)
@@ -157,7 +210,9 @@ def test_files_that_are_no_workloads(stoker, tmp_path):
         f.truncate(1 << 30)
     bomb = write(tmp_path, "a: &a [x,x]\n" + "".join(f"{c}: &{c} [*a,*a]\n" for c in "bcdefgh"), "bomb.yaml")
     deep = write(tmp_path, "{a: " * 10000, "deep.yaml")
-    for path, why in ((huge, "the file has 1073741824 bytes, more than expected"), (bomb, "anchors and aliases are not supported"),
+    twice = write(tmp_path, SMALL + "dataset: {seed: 4}\n", "twice.yaml")
+    tagged = write(tmp_path, "name: t\ndataset: !!python/object:os.system {files: 3}\n", "tagged.yaml")
+    for path, why in ((twice, "line 4: dataset was begun in line 2 already"), (tagged, "tags are not supported"), (huge, "the file has 1073741824 bytes, more than expected"), (bomb, "anchors and aliases are not supported"),
                       (deep, "nested more than 8 deep"), (tmp_path, "is a folder")):
         got = stoker("bench", path, "--data", tmp_path / "data", "--generate", rc=(2, 4))
         assert why in got.err, got.err
@@ -213,6 +268,15 @@ def test_a_rank_that_is_killed_is_named_and_ends_the_others(stoker, tmp_path):
             proc.kill()
     assert proc.returncode == 3, err
     assert "rank 2 was lost" in out
+
+
+@pytest.mark.parametrize("ranks, shown", [(1, 0), (2, 2), (11, 8)])
+def test_each_rank_is_shown(bench, tmp_path, ranks, shown):
+    """Who reads JSON for the numbers of the second node?"""
+    w = write(tmp_path, SMALL.replace("files: 6", "files: 11"))
+    out = bench(w, "--generate", "--ranks", ranks).out
+    rows = re.findall(r"^ *(\d+)  \S+ +[\d.]+ %.*B +\d+ ", out, re.M)
+    assert len(rows) == shown and ("--json has all 11 ranks" in out) == (ranks == 11), out
 
 
 def test_stokers_own_reader(bench, stoker, tmp_path):
@@ -318,7 +382,9 @@ def test_a_file_of_dlio_runs_unchanged(stoker, tmp_path):
     assert result["checkpoints"] == 2 and result["checkpoint_bytes"] == 4000  # after epochs 3 and 5
     assert result["io"]["opens"] == 5 * 24
     assert result["dlio_au_met"] is True and "metric.au 90 % of the file: met" in got.out
-    assert "checkpoint.checkpoint_folder" in result["dlio_keys_without_effect"]
+    assert result["workload"]["checkpoint.dir"] == "checkpoints/unet3d"
+    assert (tmp_path / "checkpoints/unet3d").is_dir() and not list((tmp_path / "checkpoints/unet3d").iterdir())
+    assert "dataset.record_length_bytes_resize" in result["dlio_keys_without_effect"]
 
 
 LLAMA = """model:
@@ -327,7 +393,7 @@ LLAMA = """model:
   parallelism: {tensor: 1, pipeline: 1, zero_stage: 3}
   transformer: {hidden_size: 64, ffn_hidden_size: 128, vocab_size: 256, num_attention_heads: 4, num_kv_heads: 2}
 framework: pytorch
-workflow: {generate_data: True, train: False, checkpoint: True}
+workflow: {generate_data: False, train: False, checkpoint: True}
 checkpoint: {checkpoint_folder: c, time_between_checkpoints: 5, num_checkpoints_write: 4, num_checkpoints_read: 3, fsync: True}
 """
 
@@ -335,7 +401,8 @@ checkpoint: {checkpoint_folder: c, time_between_checkpoints: 5, num_checkpoints_
 def test_checkpoints_of_a_large_model_of_dlio(stoker, tmp_path):
     """MLPerf Storage's checkpoints: only written and read, by all ranks."""
     path, out = write(tmp_path, LLAMA, "llama.yaml"), tmp_path / "out.json"
-    stoker("bench", "--dlio", path, "--data", tmp_path / "d", "--ranks", 4, "--json", out, *VIRTUAL)
+    stoker("bench", "--dlio", path, "--ranks", 4, "--json", out, *VIRTUAL, cwd=tmp_path)
+    assert not list((tmp_path / "c").iterdir())  # checkpoint.checkpoint_folder: nothing else is needed
     result = json.loads(out.read_text())["result"]
     kv = 64 // 4 * 2
     parameters = 2 * 256 * 64 + 2 * (2 * 64 + 64 * (64 + 2 * kv) + 64 * 64 + 3 * 64 * 128) + 64
@@ -396,8 +463,19 @@ def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):
     points = json.loads(out.read_text())["result"]["points"]
     assert [round(p["utilisation"], 2) for p in points] == [0.33, 0.67, 1.0, 1.0]
     assert "turns from I/O-bound to compute-bound at reader.threads=3." in got.out
-    assert "dataset.files: a sweep reads the same data" in stoker(
-        "bench", w, "--data", tmp_path / "d", "--sweep", "dataset.files=1,2", rc=2).err
+    for key in ("dataset.files", "samples_per_file"):
+        assert f"{key}: a sweep reads the same data" in stoker(
+            "bench", w, "--data", tmp_path / "d", "--sweep", f"{key}=1,2", rc=2).err
+
+
+def test_the_last_word_of_a_key_is_enough(stoker, tmp_path):
+    """`--sweep prefetch=1,2` says all there is to say; a word that several keys end in does not."""
+    shown = stoker("bench", "imagenet", "--show-workload", "--set", "prefetch=7", "--set", "batch=9", "--json", "-").json()
+    assert shown["result"]["reader.prefetch"] == 7 and shown["result"]["training.batch"] == 9
+    for word in ("files", "every_", "path"):
+        assert f"unknown key {word}" in stoker("bench", "imagenet", "--show-workload", "--set", f"{word}=3", rc=2).err
+    w = write(tmp_path, SMALL + "prefetch: 3\n")
+    assert "line 4: unknown key prefetch" in stoker("bench", w, "--show-workload", rc=2).err
 
 
 def test_with_a_neighbour(bench, stoker, tmp_path):

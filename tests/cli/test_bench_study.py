@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from benchlib import KIB, STUDY, VIRTUAL, check_study
+from benchlib import KIB, STUDY, VIRTUAL, check_sharing, check_study
 from conftest import STOKER, clean_env, run_stoker
 from mpilib import MPIS, RANK, needs_mpi, run_ranks
 from stracelib import strace_truth
@@ -70,6 +70,10 @@ def test_four_forked_ranks_as_the_kernel_sees_them(data, tmp_path, name):
         where.update({k: v for k, v in seen.items() if k != "read_size"})
     assert {k: result["io"][k] for k in SAME} == {k: reads[v] for k, v in SAME.items()}
     assert [b["count"] for b in result["io"]["request_sizes"]] == bins
+    by_rank = [[read for read in reads if "/train/" in read[0]] for reads in truth.reads_by_process()]
+    by_rank = [reads for reads in by_rank if reads]
+    assert sorted(map(len, by_rank)) == sorted(r["io"]["requests"] for r in result["per_rank"] if r["io"]["requests"])
+    check_sharing(name, by_rank)
     assert result["checkpoint_bytes"] == writes["write_bytes"]
     # fwrite() of the C library passes on whole blocks first, then the rest.
     files = result["checkpoint_bytes"] and writes["opens"]

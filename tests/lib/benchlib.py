@@ -99,6 +99,19 @@ def frnn(ranks, result):
 
 TEN = [imagenet, cosmictagger, ffn, climate, cosmoflow, candle, l2hmc, bert, mmaadsp, frnn]
 STUDY = {check.__name__: check for check in TEN}
+OWN_FILES = ("imagenet", "cosmoflow", "frnn")  # "every rank gets different set of files"
+SAME_OFFSETS = ("cosmictagger", "ffn", "climate", "candle", "bert", "mmaadsp")
+
+
+def check_sharing(name, by_rank):
+    """What the ranks read of each other's files. by_rank: [(path, offset, bytes)] of each rank."""
+    files = [{path for path, _, _ in reads} for reads in by_rank]
+    if name in OWN_FILES:
+        assert sum(map(len, files)) == len(set.union(*files)) and len({len(f) for f in files}) == 1
+    elif name in SAME_OFFSETS:
+        assert all(reads == by_rank[0] for reads in by_rank) and len(files[0]) == 1
+    else:
+        assert not by_rank
 
 
 def check_study(name, path, ranks, kind):

@@ -40,6 +40,20 @@ class Description:
 class Truth(dict):
     """{path: {counter: value}}; also read_size: ten bins."""
 
+    def __init__(self):
+        super().__init__()
+        self.thread_reads = {}  # of a thread: [(path, offset, bytes)]
+        self.creator = {}       # of a thread that is no process: the thread that made it
+
+    def reads_by_process(self):
+        """The reads of each process that has any, in their order; those of its threads one after another."""
+        found = collections.defaultdict(list)
+        for thread, reads in self.thread_reads.items():
+            while thread in self.creator:
+                thread = self.creator[thread]
+            found[thread] += reads
+        return list(found.values())
+
     def of(self, path):
         if path not in self:
             self[path] = collections.Counter({name: 0 for name in COUNTED})
@@ -90,6 +104,8 @@ class Replay:
             self.forking = (pid, "CLONE_FILES" in text)
             if found and found.group(3).isdigit():
                 self.table(found.group(3))
+                if "CLONE_THREAD" in text:
+                    self.truth.creator[found.group(3)] = pid
             return
         if not found:
             return
@@ -157,6 +173,7 @@ class Replay:
         if offset is None:
             offset = what.position
             what.position += got
+        self.truth.thread_reads.setdefault(pid, []).append((what.path, offset, got))
         count["reads"] += 1
         count["read_bytes"] += got
         count["read_size"][size_bin(got)] += 1
