@@ -81,7 +81,7 @@ def test_a_script_with_pictures(tmp_path):
     shutil.rmtree(tmp_path / "data/train/class0")  # nobody reads the folder any more
     run("sh", "-c", result["patch_command"], cwd="/")
     after = run(*command, cwd=tmp_path).splitlines()
-    assert after == ["stoker.torch", before.splitlines()[1]]
+    assert after == ["stoker._pictures", before.splitlines()[1]]
 
 
 def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
