@@ -167,9 +167,17 @@ def test_moved_data(tmp_path):
     made, said = patched(text, moved={odd: "/new"})
     assert made.count("stoker.moved(") == 3 and len(said) == 3
     assert repr(odd) in made
-    assert stoker.moved("/a/b/c", {"/a/b": "/n"}) == "/n/c" and stoker.moved("/a/b", {"/a/b/": "/n"}) == "/n"
-    assert stoker.moved("/a/bc", {"/a/b": "/n"}) == "/a/bc" and stoker.moved(3, {"/a": "/n"}) == 3
-    assert stoker.moved(["/a/x", "/c"], {"/a": "/n"}) == ["/n/x", "/c"]
+    new = str(tmp_path)
+    assert stoker.moved("/a/b/c", {"/a/b": new}) == f"{new}/c" and stoker.moved("/a/b", {"/a/b/": new}) == new
+    assert stoker.moved("/a/bc", {"/a/b": new}) == "/a/bc" and stoker.moved(3, {"/a": new}) == 3
+    assert stoker.moved(["/a/x", "/c"], {"/a": new}) == [f"{new}/x", "/c"]
+
+
+def test_a_node_without_the_copy(tmp_path):
+    """The next job of a patched script, on another node, reads the data where it was, and says so, once."""
+    with pytest.warns(UserWarning, match="is not there: data is read from /a, where it was") as said:
+        assert [stoker.moved(f"/a/{i}", {"/a": tmp_path / "gone"}) for i in range(3)] == ["/a/0", "/a/1", "/a/2"]
+    assert len(said) == 1
 
 
 def test_pictures_as_torchvision_gives_them(pictures):
