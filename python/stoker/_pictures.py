@@ -22,7 +22,11 @@ def _open_picture(data):
 
 def _packed_of(root, packed):
     """Of the folder itself: a packed dataset has no folders to look into."""
-    same = {old: new for old, new in packed.items() if os.path.abspath(old) == os.path.abspath(root)}
+    mine = os.path.abspath(root)
+    same = {old: new for old, new in packed.items() if os.path.abspath(old) == mine}
+    above = next((old for old in packed if mine.startswith(os.path.abspath(old).rstrip("/") + "/")), None)
+    if not same and above is not None:
+        warnings.warn(f"{root} is read as it is: what was packed is {above}, as one dataset", stacklevel=3)
     return _moved.moved(root, same)
 
 

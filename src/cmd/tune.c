@@ -281,7 +281,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     int rc = s->resume ? stk_tune_resume(s->resume, plan, &t, &run->err)
                        : stk_tune(plan, &t, &run->err);
     stk_progress_clear(&run->progress);
-    t.packed = s->apply ? s->apply : t.packed;
+    if (!rc && s->apply)
+        rc = stk_tune_pack_to(&t, s->apply, &run->err);
     if (!rc && s->choose)
         rc = stk_tune_choose(&t, s->choose, &run->err);
     if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
@@ -292,7 +293,7 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     }
     say_folder(run, &t);
     if (!rc && s->apply)
-        rc = stk_tune_apply(run, &t, s->apply);
+        rc = stk_tune_apply(run, &t);
     stk_tune_release(&t);
     return rc;
 }

@@ -51,9 +51,9 @@ struct stk_tune_scale; /* report/tune.h */
 int stk_tune_read_study(struct stk_run *run, const char *dir, const char *trust,
                         struct stk_tune_scale *out);
 
-/* Does the dataset part of the best candidate: packs into `to`, copies to the node; then writes a
- * patch for the script. Prints what it made. */
-int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to);
+/* Does the dataset part of the best candidate: packs, copies to the node; then writes a patch for
+ * the script. Prints what it made. */
+int stk_tune_apply(struct stk_run *run, const struct stk_tune *t);
 /* Writes a diff beside the script of the job. made: where the data of each change is now; NULL:
  * where it was. */
 int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made);

@@ -144,7 +144,7 @@ const struct stk_tune_kind stk_tune_pack = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 const struct stk_tune_kind stk_tune_compress = {
@@ -158,7 +158,7 @@ const struct stk_tune_kind stk_tune_compress = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- a squashfs image ----------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ const struct stk_tune_kind stk_tune_squashfs = {
     .prepare = stk_tune_prepare_pack,
     .act = act_squashfs,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- staged --------------------------------------------------------------------------------- */

@@ -94,6 +94,7 @@ struct stk_tune_kind {
     const char *patch_option; /* NULL: scripts are changed by hand */
     bool (*patch)(const struct stk_tune *t, const struct stk_tune_change *c, const char *made,
                   struct stk_buf *out);
+    bool patches_parts; /* by one argument for each part of the data, FOLDER=PACKED */
     const char *advice; /* for people, if no action says it */
 };
 extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */
@@ -211,6 +212,12 @@ struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
 enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least);
 /* Ranks the candidates and chooses the best. */
 void stk_tune_rank(struct stk_tune *t);
+
+/* ---- parts.c: the datasets in the data. source: all of it; NULL: there is none. */
+int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err *err);
+/* The same action for each part, if it is about packed data or a loader. Returns how many. */
+size_t stk_tune_act_parts(const struct stk_tune *t, const struct stk_action *a,
+                          struct stk_action *out);
 
 /* ---- combine.c: adds combinations of changes that have won. */
 int stk_tune_combine(struct stk_tuner *t, struct stk_err *err);

@@ -58,6 +58,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
     stk_jw_put_str(w, "framework", t->plan->job.framework);
+    stk_jw_put_bool(w, "batch_guessed", t->plan->job.batch_guessed);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -247,7 +248,8 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
                                    .peak_bytes = count_in(s->v, "peak_bytes"),
                                    .gpus = count_in(s->v, "gpus"),
-                                   .framework = text_in(s->v, "framework")};
+                                   .framework = text_in(s->v, "framework"),
+                                   .batch_guessed = flag_in(s->v, "batch_guessed")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");

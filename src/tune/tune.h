@@ -23,7 +23,8 @@
 #define STK_TUNE_SETS    6 /* keys of a change */
 #define STK_TUNE_MAX     48
 #define STK_TUNE_NOTES   24
-#define STK_TUNE_ACTIONS 3 /* of a change */
+#define STK_TUNE_PARTS   4
+#define STK_TUNE_ACTIONS (2 * STK_TUNE_PARTS + 1) /* of a change */
 /* In the folder: the beacon of a running call, and the folders of its two studies. */
 #define STK_TUNE_STATUS "status.json"
 #define STK_TUNE_FIRST  "first"
@@ -35,6 +36,7 @@ struct stk_tune_job {
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
     const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
+    bool batch_guessed;    /* the workload's batch is an assumption */
 };
 
 /* What is tuned, and how. */
@@ -147,6 +149,18 @@ struct stk_tune_candidate {
     double mixing;           /* spread of a batch against that of a full shuffle; NaN: as before */
 };
 
+/* A folder of the data that is a dataset of its own, or all of it. Texts belong to struct stk_tune. */
+struct stk_tune_part {
+    const char *name;   /* "train"; "": all of the data */
+    const char *source; /* its path */
+    const char *packed; /* where it is packed to */
+    bool evaluated;     /* not trained with: every sample once, in order */
+    bool classes;       /* its folders are classes */
+    /* Of the findings about a profile: what a loader makes of its samples. */
+    const char *decode; /* NULL: as they are */
+    bool labelled, size_known;
+};
+
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
@@ -159,6 +173,8 @@ struct stk_tune {
     uint64_t batch, threads;
     uint64_t memory_bytes;     /* of the largest rank of the job as it is */
     const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
+    struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
+    size_t nparts;             /* 0: there is no data */
     bool shuffles;
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
     double compute_s;          /* per epoch and accelerator */
@@ -194,10 +210,15 @@ size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidat
 int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err);
 /* What a person does for a change that no action carries out; NULL: an action does. */
 const char *stk_tune_advice(const struct stk_tune_change *c);
-/* The option of stoker.patch that changes a script for a change, and its argument; NULL: people
- * change it. made: where the data is now; NULL: where it was. */
+/* The option of stoker.patch that changes a script for part n of a change, and its argument; NULL:
+ * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
-                           const char *made, struct stk_buf *argument);
+                           const char *made, size_t n, struct stk_buf *argument);
+/* Packed data goes there, its parts into folders below. */
+int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
+/* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
+ * reads blocks would give batches of one class. */
+uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
 /* Appends the text of a workload that reads the dataset at path, as programs usually do. */
 int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */

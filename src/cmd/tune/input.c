@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "replay/replay.h"
 
+#define BATCH_KEY "training.batch"
+
 /* ---- a profile ------------------------------------------------------------------------------ */
 
 static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, struct stk_err *err)
@@ -77,10 +79,13 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     find_script(in, plan);
     take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
-    for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
-        if ((!in->ended || strncmp(said.line[i], "the run failed", 14) != 0) &&
-            !is_set(plan->set, said.line[i]))
+    for (size_t i = 0; i < said.n && !rc; i++) {
+        bool news = !in->ended || strncmp(said.line[i], "the run failed", 14) != 0;
+        bool guess = !is_set(plan->set, said.line[i]);
+        if (news && guess && !run->common->quiet)
             stk_complain("assumed", said.line[i]);
+        plan->job.batch_guessed |= guess && strncmp(said.line[i], BATCH_KEY ":", sizeof BATCH_KEY) == 0;
+    }
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
     return rc ? rc : take_actions(in, plan, &run->err);
@@ -166,6 +171,7 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     if (is_profile(path))
         return take_profile(run, in, plan, path, trust);
     int rc = stk_tune_guess(path, &in->text, &run->err);
+    plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
     plan->text = stk_buf_cstr(&in->text);
     return rc;
 }
