@@ -156,6 +156,9 @@ size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidat
     for (size_t i = 0; i < n; i++) {
         if (t->packed && out[i].path && strcmp(out[i].path, STK_TUNE_PACKED) == 0)
             out[i].path = t->packed;
+        out[i].use = out[i].kind >= STK_ACT_READERS ? t->use : NULL; /* lines for that library */
+        if (out[i].kind >= STK_ACT_LARGER_READS && !out[i].is_file && t->files != 1)
+            out[i].path = NULL; /* they open a file, not the folder */
         out[i].loader.framework = t->framework;
         out[i].loader.batch = t->batch;
         out[i].loader.batch_known = !t->job.batch_guessed;

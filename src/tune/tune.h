@@ -176,6 +176,7 @@ struct stk_tune {
     struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
     size_t nparts;             /* 0: there is no data */
     bool shuffles;
+    const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
     double compute_s;          /* per epoch and accelerator */
     double least;

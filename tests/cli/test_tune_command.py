@@ -144,3 +144,27 @@ def test_lines_are_for_the_program(stoker, tmp_path):
     assert "stoker.Loader(" in pack["lines"] and "torch" not in pack["lines"]
     assert f"{tmp_path}/pictures-packed" in pack["lines"]
     assert "assumed: training.batch" not in run.err and "assumed:" in run.err
+
+
+def test_lines_are_for_the_library(stoker, tmp_path):
+    """A buffer for open() is no help in a program that never calls it, and a broken file is named also if it is all
+    there is."""
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    (tmp_path / "train.py").write_text("import h5py, sys\nx = h5py.File(sys.argv[1] + '/rows.h5')['x']\n"
+                                       "for i in range(800): x[i % 400]\n")
+    (tmp_path / "bytes.py").write_text("import sys\nf = open(sys.argv[1] + '/rows.npy', 'rb', buffering=0)\n"
+                                       "while f.read(1000): pass\n")
+    (tmp_path / "data").mkdir()
+    with h5py.File(tmp_path / "data/rows.h5", "w") as f:
+        f.create_dataset("x", (400, 1024), "f4", chunks=(1, 1024))[:] = 1
+    (tmp_path / "data/rows.npy").write_bytes(b"no array" * 100000)
+
+    def tuned(script, *options):
+        profile = tmp_path / f"{script}.profile"
+        stoker("profile", "-o", profile, "--", sys.executable, tmp_path / script, tmp_path / "data")
+        result = stoker("tune", profile, "--only", "request,memory", "--budget", "1s", "--json", "-", *options).json()["result"]
+        return {c["id"]: c for c in result["candidates"]}, " ".join(result["notes"])
+    found, notes = tuned("train.py", "--choose", "memory")
+    assert "request-1048576" not in found and "h5py.File(io.BytesIO(open(" in found["memory"]["lines"]
+    assert "cannot be read" not in notes
+    assert "1 of 1 files cannot be read as what its name says: rows.npy: " in tuned("bytes.py")[1]
