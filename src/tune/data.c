@@ -32,7 +32,8 @@ struct stk_tune_change *stk_tune_propose_copy(struct stk_tuner *t, const struct 
         snprintf(id, sizeof id, "%s-near%zu", what, near + 1);
     else
         snprintf(id, sizeof id, "%s", what);
-    snprintf(text, sizeof text, "%s%s%s", label, n ? " in " : "", n ? place_name(n) : "");
+    const char *in = !n ? "" : n->fs->memory ? " in " : " on ";
+    snprintf(text, sizeof text, "%s%s%s", label, in, n ? place_name(n) : "");
     struct stk_tune_change *c = stk_tune_propose(t, k, id, text);
     if (!c)
         return NULL;
