@@ -102,9 +102,27 @@ void stk_tune_remove_indexes(struct stk_tuner *t)
     remove_indexes(t->index);
 }
 
+static bool is_ours(const char *path)
+{
+    return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
+}
+
+/* Those of an earlier call: storage that it tried may not be tried now. */
+static void remove_folders(const char *const *path)
+{
+    for (; path && *path; path++) {
+        struct stk_folder f = STK_FOLDER_INIT;
+        if (is_ours(*path) && stk_folder_find(&f, *path, STK_TUNE_SPEC, NULL, NULL) == 0)
+            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
+        stk_folder_release(&f);
+    }
+}
+
 void stk_tune_remove(struct stk_tuner *t)
 {
     struct stk_folder *all[STK_TUNE_NEAR + 1] = {&t->work};
+    if (t->earlier)
+        remove_folders(stk_tune_spec_folders(t->earlier));
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         all[i + 1] = &t->there[i];
     for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
@@ -116,23 +134,12 @@ void stk_tune_remove(struct stk_tuner *t)
     }
 }
 
-static bool is_ours(const char *path)
-{
-    return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
-}
-
 static int clean_spec(struct stk_tune_spec *s)
 {
-    const char *const *more = stk_tune_spec_folders(s);
     const char *index[2] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
-    for (; more && *more; more++) {
-        struct stk_folder f = STK_FOLDER_INIT;
-        if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
-            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
-        stk_folder_release(&f);
-    }
+    remove_folders(stk_tune_spec_folders(s));
     stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
     return 0;
 }

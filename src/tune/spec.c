@@ -43,7 +43,11 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     put_list(w, "set", p->set);
     stk_jw_put_bool(w, "small", p->small);
     stk_jw_put_str(w, "beside", p->beside);
-    put_list(w, "near", p->near);
+    stk_jw_key(w, "near");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < t->s.nnear; i++)
+        stk_jw_str(w, t->s.near[i].path);
+    stk_jw_close(w, ']');
     put_list(w, "only", p->only);
     stk_jw_put_u64(w, "space", p->space_bytes);
     stk_jw_put_f64(w, "budget", p->budget_s);
@@ -121,13 +125,26 @@ static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static bool is_there(const struct stk_tuner *t, const char *path)
+{
+    for (size_t i = 0; i < t->s.nnear; i++)
+        if (t->there_path[i] && strcmp(t->there_path[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Also those of the call that is resumed, whatever storage is tried now. */
 static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
 {
+    const char *const *old = t->earlier ? stk_tune_spec_folders(t->earlier) : NULL;
     stk_jw_key(w, "folders");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i])
             stk_jw_str(w, t->there_path[i]);
+    for (; old && *old; old++)
+        if (!is_there(t, *old))
+            stk_jw_str(w, *old);
     stk_jw_close(w, ']');
     stk_jw_key(w, "indexes");
     stk_jw_open(w, '[');

@@ -154,6 +154,26 @@ def test_prepared_copies_are_used_again(stoker, tmp_path):
     assert not os.listdir(near) and not folder.exists()
 
 
+def test_resumed_in_another_folder(stoker, tmp_path, other_storage):
+    """A copy on other storage that nobody knows any more stays for ever: named from elsewhere, or not tried again."""
+    near, data = other_storage, tmp_path / "here/data"
+    make_images(data, per_class=4)
+    what = ["--only", "checkpoint", "--budget", "1s", "--json", "-"]
+
+    def kept(*options, cwd):
+        run = stoker("tune", *options, *what, "--keep", cwd=cwd)
+        folder = pathlib.Path(run.json()["result"]["folder"])
+        return folder, json.loads((folder / "tune.json").read_text())
+    folder, said = kept(data, "--near", os.path.relpath(near, tmp_path / "here"), cwd=tmp_path / "here")
+    assert said["folders"] == [str(near / folder.name)]
+    (near / folder.name).mkdir(mode=0o700)
+    assert kept("--resume", folder, cwd=tmp_path)[1]["folders"] == said["folders"]
+    said["near"] = [str(data)]  # the disk is full by now, say: another one is tried
+    (folder / "tune.json").write_text(json.dumps(said))
+    stoker("tune", "--resume", folder, *what)
+    assert not folder.exists() and not os.listdir(near)
+
+
 def test_clean_removes_only_its_own(stoker, tmp_path):
     """A wrong path must not cost anybody a folder."""
     (tmp_path / "mine").mkdir()
