@@ -14,10 +14,11 @@ struct stk_tune_input {
     struct stk_buf text;  /* the workload, unless it is a file */
     struct stk_action *action;
     struct stk_judged *judged; /* the actions point into it */
-    struct stk_folder profile; /* of the command, removed at the end */
+    struct stk_folder profile; /* of the command, removed once it is read */
     struct stk_folder again;   /* of its second run; not made: there was one run */
     struct stk_script script;  /* of the command, or of the profile */
     char note[STK_TUNE_INPUT_NOTES][320];
+    const char *notes[STK_TUNE_INPUT_NOTES + 1]; /* NULL-terminated */
     size_t nnotes;
     bool ended; /* the command was ended early, as asked */
 };

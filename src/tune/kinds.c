@@ -19,7 +19,7 @@ static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_t
     return !p->action;
 }
 
-static bool wanted(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
+bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
 {
     if (!p->only)
         return k->helps == STK_HELPS_COST ? p->fewer_cpus : wanted_by_findings(p, k);
@@ -114,7 +114,7 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
 {
     int rc = 0;
     for (size_t i = 0; stk_tune_kinds[i] && !rc; i++)
-        if (wanted(t->plan, stk_tune_kinds[i]))
+        if (stk_tune_wants(t->plan, stk_tune_kinds[i]))
             rc = stk_tune_kinds[i]->propose(t, stk_tune_kinds[i], err);
     const char *source = t->s.whole.source ? t->s.whole.source : t->s.source;
     rc = rc ? rc : stk_tune_find_parts(t, source, err);

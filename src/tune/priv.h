@@ -146,6 +146,8 @@ int stk_tune_set(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err 
 /* Whether each rank reads its own samples with it, where all read the same; the loader divides, too. */
 bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_change *c);
 
+/* Whether candidates of that kind are proposed. */
+bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k);
 /* Lets every kind that is wanted add its candidates. */
 int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
 

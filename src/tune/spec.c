@@ -33,6 +33,17 @@ static void put_script(const struct stk_script *s, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+/* A resumed call has no findings, and tries what they asked for. */
+static void put_kinds(const struct stk_tune_plan *p, struct stk_jw *w)
+{
+    stk_jw_key(w, "only");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; stk_tune_kinds[i]; i++)
+        if (stk_tune_wants(p, stk_tune_kinds[i]))
+            stk_jw_str(w, stk_tune_kinds[i]->id);
+    stk_jw_close(w, ']');
+}
+
 /* Names that are valid in any folder. */
 static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
 {
@@ -48,7 +59,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     for (size_t i = 0; i < t->s.nnear; i++)
         stk_jw_str(w, t->s.near[i].path);
     stk_jw_close(w, ']');
-    put_list(w, "only", p->only);
+    put_kinds(p, w);
     stk_jw_put_u64(w, "space", p->space_bytes);
     stk_jw_put_f64(w, "budget", p->budget_s);
     stk_jw_put_f64(w, "least", p->least);
@@ -61,6 +72,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_bool(w, "profiled", t->out->job.known);
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
+    put_list(w, "notes", p->notes);
     stk_jw_put_str(w, "framework", t->plan->job.framework);
     stk_jw_put_bool(w, "batch_guessed", t->plan->job.batch_guessed);
 }
@@ -278,6 +290,7 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->beside = text_in(v, "beside");
     p->near = (const char *const *)list_in(&s->arena, v, "near");
     p->only = (const char *const *)list_in(&s->arena, v, "only");
+    p->notes = (const char *const *)list_in(&s->arena, v, "notes");
     p->space_bytes = count_in(v, "space");
     p->least = number_in(v, "least");
     p->seed = count_in(v, "seed");

@@ -46,9 +46,7 @@ struct stk_tune_plan {
     const char *name;        /* for people; NULL: that of the workload */
     const struct stk_script *script; /* of the job; NULL: not known */
     struct stk_tune_job job;
-    /* Sentences about the job, for the result: texts that are so many bytes apart. */
-    const char *note;
-    size_t note_size, nnotes;
+    const char *const *notes; /* sentences about the job, for the result; NULL-terminated, or NULL */
     const char *data;        /* folder of its data; NULL: the workload says where its data is */
     const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
     bool small;              /* the workload's small variant */

@@ -66,6 +66,15 @@ def test_hours_are_told(data):
     assert tune.returncode == 0 and not left_in(data)
 
 
+def test_a_command_of_many_words(data):
+    """train.py data/*: what is left out without a word is not tuned, either."""
+    words = [f"data/{1 + i % 40}.bin" for i in range(400)]
+    (data / "train.py").write_text("import sys\nassert len(sys.argv) == 401\n"
+                                   "for name in sys.argv[1:]: open(name, 'rb').read()\n")
+    run = run_stoker("tune", *NOTHING, "--", sys.executable, "train.py", *words, cwd=data)
+    assert run.json()["result"]["files"] == 40
+
+
 def test_stopped_while_it_is_profiled(data):
     """Ctrl-C in a command that takes hours says how to end it, and leaves nothing."""
     argv = [STOKER, "tune", "--", "sh", "-c", "cat data/1.bin >runs; sleep 1000"]
@@ -118,6 +127,21 @@ def test_a_command_that_changes_its_input(data):
     scratch = "f = open('new', 'w+')\nf.write('x')\nf.seek(0)\nf.read()\nimport os\nos.remove('new')\n"
     run = run_stoker("tune", *NOTHING, "--", sys.executable, "-c", scratch + "open('data/3.bin').read()", cwd=data)
     assert "changes its input" not in notes(run) and not left_in(data)
+
+
+def test_killed_after_it_was_profiled(data):
+    """The profile was for this call: it is gone, and a resumed one still knows what it said, and asked for."""
+    change = "f = open('data/1.bin', 'r+b'); f.read(); f.write(b'more')\nfor i in range(2, 41): open(f'data/{i}.bin', 'rb').read(100)\n"
+    argv = [STOKER, "tune", "--budget", "1h", "--near", "data", "--only", "threads,request", "--", sys.executable, "-c", change]
+    with subprocess.Popen(argv, cwd=data, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tune:
+        until(lambda: list(data.glob("stoker-tune.*/tune.json")))
+        tune.kill()
+    folder = next(data.glob("stoker-tune.*"))
+    assert left_in(data) == {folder.name}
+    run = run_stoker("tune", "--resume", folder, "--budget", "2s", "--json", "-", cwd=data)
+    assert "changes its input: " in notes(run)
+    assert {c["id"].split("-")[0] for c in run.json()["result"]["candidates"]} <= {"baseline", "threads", "request"}
+    assert not left_in(data)
 
 
 def test_a_command_that_does_something_else_each_time(data):

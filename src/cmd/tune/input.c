@@ -115,6 +115,17 @@ static int compare_with_first(struct stk_run *run, struct stk_tune_input *in, co
     return rc;
 }
 
+/* What they say is known by now: a call that is killed later leaves no profiles. */
+static void remove_profiles(struct stk_tune_input *in)
+{
+    struct stk_folder *made[] = {&in->profile, &in->again};
+    for (size_t i = 0; i < 2; i++) {
+        if (made[i]->fd >= 0)
+            stk_folder_destroy(made[i]);
+        stk_folder_release(made[i]);
+    }
+}
+
 static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *trust, const struct stk_tune_ends *ends)
 {
@@ -125,9 +136,8 @@ static int take_command(struct stk_run *run, struct stk_tune_input *in, struct s
     rc = rc || !twice ? rc : compare_with_first(run, in, trust);
     if (!rc)
         stk_tune_note_changes(in);
-    plan->note = in->note[0];
-    plan->note_size = sizeof in->note[0];
-    plan->nnotes = in->nnotes;
+    remove_profiles(in);
+    plan->notes = in->notes;
     return rc;
 }
 
@@ -200,12 +210,7 @@ int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tu
 
 void stk_tune_input_release(struct stk_tune_input *in)
 {
-    struct stk_folder *made[] = {&in->profile, &in->again};
-    for (size_t i = 0; i < 2; i++) {
-        if (made[i]->fd >= 0)
-            stk_folder_destroy(made[i]);
-        stk_folder_release(made[i]);
-    }
+    remove_profiles(in);
     if (in->judged)
         stk_judged_release(in->judged);
     free(in->judged);
