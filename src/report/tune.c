@@ -36,11 +36,11 @@ static void write_head(const struct stk_tune *t, unsigned columns, struct stk_bu
     char files[32], bytes[32], took[32];
     const char *fs = t->file_system;
     sentence(out, columns,
-             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu steps per run%s; %s",
+             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu step%s per run%s; %s",
              t->name, fs ? ", " : "", fs ? stk_format_count(t->files, files, sizeof files) : "",
              fs ? t->files == 1 ? " file, " : " files, " : "", fs ? stk_format_size(t->bytes, bytes, sizeof bytes) : "",
              fs ? " on " : "", fs ? fs : "", count(t, true), count(t, true) == 1 ? "" : "s",
-             (unsigned long long)t->steps,
+             (unsigned long long)t->steps, t->steps == 1 ? "" : "s",
              t->stopped        ? "; stopped before the end"
              : t->budget_spent ? "; the budget was spent"
                                : "",

@@ -38,6 +38,7 @@ struct stk_tune_change *stk_tune_propose_copy(struct stk_tuner *t, const struct 
     if (!c)
         return NULL;
     c->where = n ? n->path : NULL;
+    c->named = n && t->plan->near ? n->path : "";
     c->near = near;
     c->copy.path = stk_tune_text(t, "%s", id);
     c->copy.bytes = t->s.bytes;
@@ -124,7 +125,7 @@ size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out
     if (!c->where)
         return 2;
     out[2] = out[1];
-    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = ""};
+    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = c->named};
     return 3;
 }
 
@@ -224,7 +225,7 @@ size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_c
 
 static size_t act_stage(const struct stk_tune_change *c, struct stk_action *out)
 {
-    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = ""};
+    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = c->named};
     return 1;
 }
 

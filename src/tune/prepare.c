@@ -72,6 +72,16 @@ static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct s
     return rc;
 }
 
+const char *stk_tune_index_of(struct stk_arena *a, const char *data)
+{
+    char *path = NULL;
+    const char *kept = NULL;
+    if (asprintf(&path, "%s.stkidx", data) >= 0 && access(path, F_OK) != 0)
+        kept = stk_arena_dup(a, path, strlen(path));
+    free(path);
+    return kept;
+}
+
 void stk_tune_note_indexes(struct stk_tuner *t)
 {
     const char *const data[] = {t->s.source, t->s.save};
@@ -79,22 +89,24 @@ void stk_tune_note_indexes(struct stk_tuner *t)
         stk_tune_spec_indexes(t->earlier, t->index);
         return;
     }
-    for (size_t i = 0; i < 2; i++) {
-        const char *name = data[i] ? stk_tune_text(t, "%s.stkidx", data[i]) : NULL;
-        t->index[i] = name && access(name, F_OK) != 0 ? name : NULL;
+    for (size_t i = 0; i < 2; i++)
+        t->index[i] = data[i] ? stk_tune_index_of(&t->out->arena, data[i]) : NULL;
+}
+
+void stk_tune_remove_index(const char *index)
+{
+    const char *name;
+    int dirfd;
+    if (index && stk_open_parent(index, &dirfd, &name, NULL) == 0) {
+        (void)stk_unlink_at(dirfd, name, index, NULL);
+        close(dirfd);
     }
 }
 
 static void remove_indexes(const char *const *index)
 {
-    for (size_t i = 0; i < 2; i++) {
-        const char *name;
-        int dirfd;
-        if (index[i] && stk_open_parent(index[i], &dirfd, &name, NULL) == 0) {
-            (void)stk_unlink_at(dirfd, name, index[i], NULL);
-            close(dirfd);
-        }
-    }
+    for (size_t i = 0; i < 2; i++)
+        stk_tune_remove_index(index[i]);
 }
 
 void stk_tune_remove_indexes(struct stk_tuner *t)

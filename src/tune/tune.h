@@ -103,6 +103,7 @@ struct stk_tune_change {
     size_t near;                /* of a copy: the number of that folder */
     uint64_t number;            /* of the kind: threads, bytes, … */
     const char *where;          /* of a copy: the folder on faster storage; NULL: beside the data */
+    const char *named;          /* the same if the user has named it, else "" */
     uint64_t memory_bytes;      /* that it takes on each node */
     unsigned cpus;              /* that all ranks together may use; 0: all */
     struct stk_tune_copy copy;
@@ -213,6 +214,10 @@ const char *stk_tune_advice(const struct stk_tune_change *c);
  * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
                            const char *made, size_t n, struct stk_buf *argument);
+/* The path of the index that reading the data will leave beside it, in the arena; NULL: there is one
+ * already, or no memory. Afterwards it can be removed. */
+const char *stk_tune_index_of(struct stk_arena *a, const char *data);
+void stk_tune_remove_index(const char *index);
 /* Packed data goes there, its parts into folders below. */
 int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
 /* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that

@@ -105,6 +105,9 @@ def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
     (tmp_path / "rows.py").write_text(ROWS)
     command = [sys.executable, "train.py", "data"]
     result = applied(tmp_path, "stage-near1", command, "--only", "stage", "--near", other_storage)
+    assert [p.name for p in (tmp_path / "data").iterdir()] == ["rows.h5"]  # no index, either
+    lines = next(c for c in result["candidates"] if c["id"] == "stage-near1")["lines"]
+    assert f"DATA=$(stoker stage {tmp_path}/data/rows.h5 {other_storage})\n" in lines  # the place that was named
     (tmp_path / "data/rows.h5").rename(tmp_path / "elsewhere")  # only the copy is there now
     run("sh", "-c", result["patch_command"], cwd="/")
     assert (tmp_path / "train.py").read_text() == MAIN and "stoker.moved(path" in (tmp_path / "rows.py").read_text()

@@ -82,12 +82,18 @@ static int pack_parts(struct stk_run *run, const struct stk_tune *t,
     return rc || *made ? rc : stk_err_sys(&run->err, t->packed, "find");
 }
 
-/* To the folder that was tried; `stoker stage` prints the path of the copy. */
+/* To the folder that was tried; `stoker stage` prints the path of the copy. The copy has an index: one
+ * beside the data would be more than was asked for. */
 static int stage(struct stk_run *run, const struct stk_tune_change *c, char **made)
 {
-    const char *argv[] = {NULL, "stage", "--", *made ? *made : c->source, c->where, NULL};
+    const char *from = *made ? *made : c->source;
+    const char *argv[] = {NULL, "stage", "--", from, c->where, NULL};
     struct stk_buf printed = STK_BUF_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    const char *index = stk_tune_index_of(&arena, from);
     int rc = run_self(run, argv, &printed);
+    stk_tune_remove_index(index);
+    stk_arena_release(&arena);
     char *text = (char *)(uintptr_t)stk_buf_cstr(&printed);
     text[strcspn(text, "\n")] = '\0';
     if (!rc && *text == '/') {
