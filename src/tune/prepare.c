@@ -243,15 +243,14 @@ static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, co
 
 /* ---- one copy ------------------------------------------------------------------------------- */
 
-/* The last line that is no hint, without "stoker: pack: ". */
-static const char *last_line(struct stk_buf *said)
+const char *stk_tune_last_line(struct stk_buf *said)
 {
     char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
     size_t n = strlen(text);
     while (n && text[n - 1] == '\n')
         text[--n] = '\0';
     for (char *at = text; (at = strchr(at, '\n')); *at++ = '\0')
-        line = strncmp(at + 1, "hint:", 5) == 0 ? line : at + 1;
+        line = strncmp(at + 1, "  hint:", 7) == 0 ? line : at + 1;
     return strncmp(line, "stoker: ", 8) == 0 ? line + 8 : line;
 }
 
@@ -317,7 +316,7 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
                 "--budget",
              limit_s);
     else if (!rc && child.ending.status)
-        skip(c, "%.280s", last_line(&said));
+        skip(c, "%.280s", stk_tune_last_line(&said));
     else if (!rc)
         rc = sync_folder(t->work.path, err);
     x->copy.at = made_at(t, &printed, x->copy.path);

@@ -191,6 +191,8 @@ void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
+/* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */
+const char *stk_tune_last_line(struct stk_buf *said);
 /* Free space for copies in a folder. */
 uint64_t stk_tune_free_bytes(const char *path);
 /* Listing a dataset keeps an index beside it: finds out which are ours to remove. */

@@ -246,6 +246,21 @@ def test_a_sample_of_data_that_is_too_large(stoker, tmp_path):
     assert tree_of(data) == before and not kept.exists()
 
 
+def test_no_space_for_a_sample(stoker, tmp_path):
+    """Ten files are not one batch: what needs no space is tried, the rest is skipped by name."""
+    for i in range(100):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 40000)
+    run = stoker("tune", tmp_path / "data", "--only", "pack,threads", "--near", tmp_path, "--space", "1700K", "--budget", "3s",
+                 "--json", "-")
+    result = run.json()["result"]
+    seen = {c["id"]: c for c in result["candidates"]}
+    assert result["sample_bytes"] == result["bytes"] and seen["baseline"]["epoch_s"] > 0
+    assert seen["pack"]["verdict"] in ("skipped", "dropped")
+    error = stoker("tune", tmp_path / "data", "--set", "training.batch=1000", rc=2).err
+    assert "cannot be replayed: bench: " in error and "1000 samples per step" in error
+
+
 def test_what_to_ask_for(stoker, job, tmp_path):
     """Eight GPUs that wait for two CPUs, or a queue of a day for memory that nobody needs."""
     workload, data = job(SMALL)
