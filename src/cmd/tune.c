@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/spawn.h"
 #include "report/grid.h"
+#include "report/report.h"
 #include "report/tune.h"
 
 struct settings {
@@ -274,6 +276,31 @@ static void say_folder(struct stk_run *run, const struct stk_tune *t)
     stk_buf_release(&dir);
 }
 
+/* What --apply would do for the best change; nothing if people do it. */
+static void say_next(struct stk_run *run, const struct stk_tune *t)
+{
+    const struct stk_tune_candidate *best = &t->candidate[t->best];
+    bool data = false, script = false;
+    struct stk_buf none = STK_BUF_INIT, out = STK_BUF_INIT;
+    for (size_t i = 0; i < best->nchanges; i++) {
+        const struct stk_tune_change *c = &best->change[i];
+        data = data || c->use != STK_USE_NOTHING;
+        script = script || stk_tune_patch(t, c, "", 0, &none);
+    }
+    stk_buf_release(&none);
+    script = script && (*t->script.file || *t->script.module);
+    if (!data && !script)
+        return;
+    stk_buf_putc(&out, '\n');
+    stk_report_sentence(&out, 0, stk_columns(run), "The same with --apply DST %s%s%s%s.",
+                        data ? "makes the data ready" : "", data && script ? ", and " : "",
+                        script ? "writes a patch for " : "",
+                        !script             ? ""
+                        : *t->script.module ? t->script.module
+                                            : stk_base_name(t->script.file));
+    (void)stk_say_text(run, &out);
+}
+
 static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
 {
     const struct settings *s = run->settings;
@@ -294,6 +321,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     say_folder(run, &t);
     if (!rc && s->apply)
         rc = stk_tune_apply(run, &t);
+    else if (!rc && t.best)
+        say_next(run, &t);
     stk_tune_release(&t);
     return rc;
 }

@@ -95,6 +95,16 @@ def test_a_command_that_needs_a_terminal(data):
     assert "asks the terminal" in said and "stoker profile" in said and not left_in(data)
 
 
+def test_what_the_command_prints_stands_alone(data):
+    """Its lines would begin with the progress of tune, and programs that read them would not know them."""
+    os.chdir(data)
+    slow = "import time\nfor i in range(8): print('epoch', i, flush=True); time.sleep(0.3); open('data/1.bin').read()"
+    with Terminal([STOKER, "tune", "--budget", "1s", *NOTHING[:2], "--", sys.executable, "-c", slow]) as terminal:
+        assert terminal.end() == 0
+        lines = terminal.seen.decode().replace("\r", "").splitlines()
+    assert [line for line in lines if "epoch " in line and "0" <= line[-1] <= "9"] == [f"epoch {i}" for i in range(8)]
+
+
 def check(cwd, after, *before, runs=2, **more):
     run = run_stoker("tune", "--check", after, "--runs", runs, "--json", "-", "--", *before, cwd=cwd, **more)
     return run.json()["result"]["check"]

@@ -39,8 +39,10 @@ static int run_self(struct stk_run *run, const char **argv, struct stk_buf *prin
     errno = stk_child_start(&c);
     if (errno)
         return stk_err_sys(&run->err, self, "start");
+    bool bar = run->progress.bar;
+    run->progress.bar = false; /* the child has one of its own */
     (void)stk_child_attend(&c);
-    stk_progress_clear(&run->progress);
+    run->progress.bar = bar;
     if (c.stopped)
         return stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
     return c.ending.status == 0

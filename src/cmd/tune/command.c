@@ -157,8 +157,10 @@ static int profile(struct stk_run *run, const char *const *command, const char *
     free(argv);
     if (errno)
         return stk_err_sys(&run->err, self, "start");
+    bool bar = run->progress.bar;
+    run->progress.bar = false; /* the command writes to the same terminal: whole lines */
     (void)stk_child_attend(&c);
-    stk_progress_clear(&run->progress);
+    run->progress.bar = bar;
     *took_s = w.enough || c.timed_out ? NAN : c.wall_s;
     return refuse(&w, &c);
 }

@@ -157,7 +157,9 @@ static void show_patch(struct patch *p)
     stk_jw_put_str(&run->json, "patch", path);
     stk_jw_put_str(&run->json, "patch_command", stk_buf_cstr(&line));
     stk_say(run, "\n%s\n%s", stk_buf_cstr(&p->said), text);
-    stk_say(run, "\nThe script is as it was. This changes it (with -R, back again):\n%s\n",
+    stk_say(run,
+            "\nThe script is as it was. This changes it (with -R, back again):\n%s\n"
+            "To compare both by the clock, patch a copy: `stoker tune --check LINE -- COMMAND`.\n",
             stk_buf_cstr(&line));
     stk_buf_release(&line);
 }
