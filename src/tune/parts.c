@@ -63,7 +63,7 @@ static int by_use(const void *a, const void *b)
 
 /* ---- what the findings say about them ------------------------------------------------------- */
 
-/* The loader of a finding that reads this folder has what the script does with its samples. */
+/* How the pictures of this folder are decoded: for validation, nothing is random. */
 static void take_finding(struct stk_tuner *t, struct stk_tune_part *p)
 {
     for (size_t i = 0; i < t->plan->nactions; i++) {
@@ -71,8 +71,6 @@ static void take_finding(struct stk_tuner *t, struct stk_tune_part *p)
         if (a->kind != STK_ACT_LOADER || !a->path || strcmp(a->path, p->source) != 0)
             continue;
         p->decode = a->loader.decode ? stk_tune_text(t, "%s", a->loader.decode) : NULL;
-        p->labelled = a->loader.labelled;
-        p->size_known = a->loader.size_known;
         return;
     }
 }
@@ -130,9 +128,9 @@ static void set_loader(const struct stk_tune *t, const struct stk_tune_part *p, 
     bool in_order = p->evaluated || !t->shuffles;
     a->loader.shuffle = in_order ? "none" : NULL;
     a->loader.last = p->evaluated ? "short" : NULL;
-    a->loader.decode = p->decode;
-    a->loader.labelled = p->labelled;
-    a->loader.size_known = p->size_known;
+    a->loader.decode = !t->decode || !p->evaluated ? t->decode : p->decode;
+    a->loader.labelled = t->job.labelled;
+    a->loader.size_known = t->job.size_known;
     if (p->evaluated)
         a->note = "the validation set: every sample once, in order, nothing random";
 }

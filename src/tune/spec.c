@@ -75,6 +75,9 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     put_list(w, "notes", p->notes);
     stk_jw_put_str(w, "framework", t->plan->job.framework);
     stk_jw_put_bool(w, "batch_guessed", t->plan->job.batch_guessed);
+    stk_jw_put_str(w, "decode", t->plan->job.decode);
+    stk_jw_put_bool(w, "labelled", t->plan->job.labelled);
+    stk_jw_put_bool(w, "size_known", t->plan->job.size_known);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -278,6 +281,9 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
                                    .peak_bytes = count_in(s->v, "peak_bytes"),
                                    .gpus = count_in(s->v, "gpus"),
                                    .framework = text_in(s->v, "framework"),
+                                   .decode = text_in(s->v, "decode"),
+                                   .labelled = flag_in(s->v, "labelled"),
+                                   .size_known = flag_in(s->v, "size_known"),
                                    .batch_guessed = flag_in(s->v, "batch_guessed")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");

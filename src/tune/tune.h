@@ -37,6 +37,9 @@ struct stk_tune_job {
     uint64_t gpus;       /* that it could use */
     const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
     bool batch_guessed;    /* the workload's batch is an assumption */
+    /* How stoker's loader would decode the pictures that it trains with; NULL: there are none. */
+    const char *decode;
+    bool labelled, size_known; /* as in struct stk_action */
 };
 
 /* What is tuned, and how. */
@@ -155,9 +158,7 @@ struct stk_tune_part {
     const char *packed; /* where it is packed to */
     bool evaluated;     /* not trained with: every sample once, in order */
     bool classes;       /* its folders are classes */
-    /* Of the findings about a profile: what a loader makes of its samples. */
-    const char *decode; /* NULL: as they are */
-    bool labelled, size_known;
+    const char *decode; /* of what is evaluated, by a finding about a profile; NULL: not known */
 };
 
 struct stk_tune {
@@ -177,6 +178,7 @@ struct stk_tune {
     bool shuffles;
     const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
+    const char *decode;        /* that changes with a loader decode to; NULL: they do not */
     double compute_s;          /* per epoch and accelerator */
     double least;
     struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */
