@@ -292,12 +292,13 @@ static void say_next(struct stk_run *run, const struct stk_tune *t)
     if (!data && !script)
         return;
     stk_buf_putc(&out, '\n');
-    stk_report_sentence(&out, 0, stk_columns(run), "The same with --apply DST %s%s%s%s.",
+    stk_report_sentence(&out, 0, stk_columns(run), "The same with --apply DST %s%s%s%s%s.",
                         data ? "makes the data ready" : "", data && script ? ", and " : "",
                         script ? "writes a patch for " : "",
                         !script             ? ""
                         : *t->script.module ? t->script.module
-                                            : stk_base_name(t->script.file));
+                                            : stk_base_name(t->script.file),
+                        script ? ", if it knows its calls" : "");
     (void)stk_say_text(run, &out);
 }
 

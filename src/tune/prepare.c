@@ -385,14 +385,18 @@ static bool needs_copy(const struct stk_tune_candidate *c)
     return c->nchanges == 1 && c->change[0].kind->prepare && c->verdict == STK_TUNE_UNCLEAR;
 }
 
+void stk_tune_adopt_copies(struct stk_tuner *t)
+{
+    for (size_t i = 1; t->earlier && i < t->out->n; i++)
+        if (needs_copy(&t->out->candidate[i]))
+            adopt_copy(t, &t->out->candidate[i]);
+}
+
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
 {
     double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
     uint64_t used = 0;
     int rc = 0;
-    for (size_t i = 1; t->earlier && i < t->out->n; i++)
-        if (needs_copy(&t->out->candidate[i]))
-            adopt_copy(t, &t->out->candidate[i]);
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
         double left = until - stk_now();

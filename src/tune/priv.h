@@ -190,6 +190,9 @@ void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 
 /* ---- prepare.c: folders, space, and the data of the candidates. */
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
+/* Copies that an earlier call made to their end are used again: before a prediction could drop them,
+ * since they cost nothing any more. */
+void stk_tune_adopt_copies(struct stk_tuner *t);
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
 /* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */

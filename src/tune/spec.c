@@ -294,7 +294,9 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->small = flag_in(v, "small");
     p->fewer_cpus = flag_in(v, "fewer_cpus");
     p->beside = text_in(v, "beside");
-    p->near = (const char *const *)list_in(&s->arena, v, "near");
+    static const char *const nowhere[] = {NULL};
+    const char **near = list_in(&s->arena, v, "near");
+    p->near = near ? (const char *const *)near : nowhere;
     p->only = (const char *const *)list_in(&s->arena, v, "only");
     p->notes = (const char *const *)list_in(&s->arena, v, "notes");
     p->space_bytes = count_in(v, "space");

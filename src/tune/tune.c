@@ -171,6 +171,7 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
+        stk_tune_adopt_copies(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
         stk_tune_ration(t);
