@@ -19,10 +19,10 @@ def moved(path, places):
     """`path`, or its place in `places` ({old: new}) if it is one of the old ones or below one, and the new
     place is there.
 
-    A list or tuple of paths gives a list. Names decide: links are not followed.
+    Of a list or a tuple, all that are paths. Names decide: links are not followed.
     """
-    if isinstance(path, (list, tuple)):
-        return [moved(p, places) for p in path]
+    if type(path) in (list, tuple):
+        return type(path)(moved(p, places) for p in path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         return path
     name = os.path.abspath(os.fsdecode(path))

@@ -30,8 +30,9 @@ OPENERS = {
     "pandas.read_pickle": "filepath_or_buffer", "pyarrow.parquet.read_table": "source",
     "pyarrow.parquet.ParquetFile": "source", "tensorflow.data.TFRecordDataset": "filenames",
     "tensorflow.data.TextLineDataset": "filenames", "tensorflow.data.FixedLengthRecordDataset": "filenames",
-    "tensorflow.data.Dataset.list_files": "file_pattern", "tensorflow.io.gfile.glob": "pattern",
-    "tensorflow.io.gfile.GFile": "name", "tensorflow.keras.utils.image_dataset_from_directory": "directory",
+    "tensorflow.data.Dataset.from_tensor_slices": "tensors", "tensorflow.data.Dataset.list_files": "file_pattern",
+    "tensorflow.io.gfile.glob": "pattern", "tensorflow.io.gfile.GFile": "name",
+    "tensorflow.keras.utils.image_dataset_from_directory": "directory",
     "lmdb.open": "path", "tarfile.open": "name", "zipfile.ZipFile": "file", "gzip.open": "filename",
     "PIL.Image.open": "fp", "cv2.imread": "filename", "imageio.imread": "uri", "skimage.io.imread": "fname",
     "soundfile.read": "file", "zarr.open": "store", "xarray.open_dataset": "filename_or_obj",
@@ -233,6 +234,18 @@ def read_moved(script, places):
             script.insert(end, f", {literal(places)})")
             script.say(call, f"{script.text(call.func)} opens data that has moved at its new place")
             script.needs.add("import stoker")
+    for node in passed_on(script):
+        script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
+
+
+def passed_on(script):
+    """Names of calls that open data, where they are given to something else, which calls them."""
+    called = {id(n.func) for n in ast.walk(script.tree) if isinstance(n, ast.Call)}
+    inner = {id(n.value) for n in ast.walk(script.tree) if isinstance(n, ast.Attribute)}
+    for node in ast.walk(script.tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in called | inner:
+            if isinstance(node.ctx, ast.Load) and script.name_of(node) in OPENERS:
+                yield node
 
 
 def handles_of_classes(script):

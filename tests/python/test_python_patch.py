@@ -339,3 +339,15 @@ def test_epochs_are_those_of_the_sampler(folder):
             yield next(iter(made)).ids.tolist()
     first = list(epochs(0, 1, 2, 3))
     assert list(epochs(2, 3)) == first[2:] and first[0] != first[1]
+
+
+def test_records_by_interleave(tmp_path):
+    """tf.data's usual way: the names go through a graph, where nothing can be looked up any more."""
+    text = ("import glob\nimport tensorflow as tf\nfiles = glob.glob('/a/*')\nd = tf.data.Dataset.from_tensor_slices(files)\n"
+            "d = d.interleave(tf.data.TFRecordDataset, cycle_length=4)\ne = tf.data.Dataset.from_tensor_slices((x, y))\n")
+    made, said = patched(text, moved={"/a": "/b"})
+    assert "from_tensor_slices(stoker.moved(files, {'/a': '/b'}))" in made and "interleave(tf.data.TFRecordDataset," in made
+    assert any("line 5: tf.data.TFRecordDataset is passed on, and not changed" in line for line in said)
+    x = np.ones(3)
+    assert stoker.moved((x, 2), {"/a": tmp_path}) == (x, 2)  # samples in memory stay what they are
+    assert stoker.moved(["/a/1", "/c"], {"/a": tmp_path}) == [f"{tmp_path}/1", "/c"]
