@@ -1,6 +1,8 @@
 /* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
 #include "cmd/tune.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -365,6 +367,21 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
     return rc;
 }
 
+/* Said before hours of runs, not after them. */
+static int check_destination(struct stk_run *run, const char *to)
+{
+    DIR *d = opendir(to);
+    size_t names = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : stk_err_sys(&run->err, to, "open the folder");
+    while (readdir(d))
+        names++;
+    closedir(d);
+    return names <= 2 ? 0 /* . and .. */
+                      : stk_err_set(&run->err, STK_E_USAGE, to, -1,
+                                    "there is something in it: --apply packs into a new folder");
+}
+
 static int run_tune(struct stk_run *run)
 {
     struct settings *s = run->settings;
@@ -381,6 +398,9 @@ static int run_tune(struct stk_run *run)
             stk_say(run, "removed %s\n", s->clean);
         return rc;
     }
+    wrong = s->apply ? check_destination(run, s->apply) : 0;
+    if (wrong)
+        return wrong;
     s->plan.set = (const char *const *)s->set;
     s->plan.near = (const char *const *)s->near;
     s->plan.via = stk_executor_find(s->executor);

@@ -158,5 +158,7 @@ def test_a_script_that_is_not_understood(tmp_path):
     assert done.out.endswith("\nThe same with --apply DST makes the data ready, and writes a patch for read.py,\nif it knows its calls.\n")
     assert (tmp_path / "packed/manifest.json").exists()
     assert {p.name for p in tmp_path.iterdir()} - {"xdg-cache"} == {"data", "packed", "read.py"}
+    done = run_stoker("tune", "--apply", "packed", "--", "touch", "ran", cwd=tmp_path, rc=2)  # before hours of runs
+    assert "--apply packs into a new folder" in done.err and not (tmp_path / "ran").exists()
     done = run_stoker("tune", "--budget", "1s", "--choose", "nothing", tmp_path / "data", rc=2)
     assert "is not a change that is possible here (" in done.err
