@@ -60,12 +60,14 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg 
 
 /* ---- slots ---- */
 
-/* Whether an epoch is read before the caller asks for it: one that is known to come; if nobody said
- * how many there are, one after the second, of which only the beginning is read. */
+/* Whether an epoch is read before the caller asks for it: one that is known to come. If nobody said
+ * how many there are, only the beginning of a likely one: training (who shuffles, trains) makes
+ * several, and who began a second epoch will begin a third. */
 static bool comes(const struct stk_loader *ld, uint64_t epoch)
 {
     uint64_t number = epoch - ld->first_epoch;
-    return ld->o.epochs ? number < ld->o.epochs : number > 1;
+    bool likely = ld->order.shuffle != STK_SHUFFLE_NONE || number > 1;
+    return ld->o.epochs ? number < ld->o.epochs : likely;
 }
 
 static bool read_enough(const struct stk_loader *ld)
