@@ -1,22 +1,36 @@
 """Paths of data that has moved: to a copy on the node, or to a packed dataset."""
 
+import functools
 import os
+import warnings
+
+
+@functools.lru_cache(maxsize=None)
+def _is_there(new, old):
+    """Another node, or the next job, has no copy until `stoker stage` has made one there."""
+    there = os.path.exists(new)
+    if not there:
+        warnings.warn(f"{new} is not there: data is read from {old}, where it was. If it was staged, "
+                      "`stoker stage` makes the copy again on this node", stacklevel=4)
+    return there
 
 
 def moved(path, places):
-    """`path`, or its place in `places` ({old: new}) if it is one of the old ones or below one.
+    """`path`, or its place in `places` ({old: new}) if it is one of the old ones or below one, and the new
+    place is there.
 
-    A list or tuple of paths gives a list. Names decide, not files: links are not followed.
+    Of a list or a tuple, all that are paths. Names decide: links are not followed.
     """
-    if isinstance(path, (list, tuple)):
-        return [moved(p, places) for p in path]
+    if type(path) in (list, tuple):
+        return type(path)(moved(p, places) for p in path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         return path
     name = os.path.abspath(os.fsdecode(path))
     for old, new in places.items():
-        old = os.path.abspath(os.fsdecode(old))
-        if name == old:
-            return os.fsdecode(new)
-        if name.startswith(old.rstrip("/") + "/"):
-            return os.path.join(os.fsdecode(new), os.path.relpath(name, old))
+        old, new = os.path.abspath(os.fsdecode(old)), os.fsdecode(new)
+        if name != old and not name.startswith(old.rstrip("/") + "/"):
+            continue
+        if not _is_there(new, old):
+            return path
+        return new if name == old else os.path.join(new, os.path.relpath(name, old))
     return path

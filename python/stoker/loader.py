@@ -195,7 +195,7 @@ class Loader:
                             f"{type(data).__name__}: a Loader reads files itself")
         if self._own and options.get("on_error") in ("skip", "replace"):
             dataset_options.setdefault("pass_over", True)  # damage it finds when it is opened, too
-        self.dataset = Dataset(data, **dataset_options) if self._own else data
+        self.dataset = self._data = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
         self._set_shape(own)
@@ -304,7 +304,7 @@ class Loader:
     # -- which samples --
 
     def _set_sampler(self, own):
-        n = len(self.dataset)
+        n = len(self._data)
         self._sampler, self._picked = None, (None, None)
         if own.get("weights") is not None:
             self._sampler = _sampler.Weighted(own["weights"], own.get("draws"), n)
@@ -327,10 +327,10 @@ class Loader:
     def _pick(self, epoch):
         """The samples of an epoch, where they are not all in our own order."""
         if self._sampler is None:
-            return self.dataset.handle
+            return self._data.handle
         if self._picked[0] != epoch:
             self._picked = (epoch, array.array("Q", self._sampler(epoch, self._seed)).tobytes())
-        return self.dataset.handle.subset(self._picked[1])
+        return self._data.handle.subset(self._picked[1])
 
     # -- where it is --
     # A signal handler may raise between any two lines. The place is set before the running loader
@@ -448,7 +448,7 @@ class Loader:
             running = self._running = self._open(rank, world, epoch, left, state)
             if rank == 0 and not self._warned:
                 self._warned = True
-                _warn(self.dataset.path, running.warning())
+                _warn(self._data.path, running.warning())
         return running
 
     def _start_picked(self):
@@ -555,7 +555,7 @@ class Loader:
         if self._work is not None:
             self._work.close()
         if self._own:
-            self.dataset.close()
+            self._data.close()
 
     def __enter__(self):
         return self
@@ -579,7 +579,7 @@ class Loader:
         _live.add(self)
 
     def __repr__(self):
-        return f"<{type(self).__module__}.{type(self).__name__} of {self.dataset.path!r}, " \
+        return f"<{type(self).__module__}.{type(self).__name__} of {self._data.path!r}, " \
                f"batch {self.batch}, epoch {self.epoch}>"
 
 

@@ -13,17 +13,39 @@ nothing to change, 2 for wrong usage.
 import argparse
 import ast
 import difflib
+import io
 import pathlib
+import re
 import sys
+import tokenize
 
 PICTURES, LOADER = "torchvision.datasets.ImageFolder", "torch.utils.data.DataLoader"
-# Calls whose first argument is a path, or several, of data.
-OPENERS = {PICTURES, "torchvision.datasets.DatasetFolder", "h5py.File", "numpy.load", "numpy.memmap",
-           "numpy.fromfile", "numpy.loadtxt", "numpy.genfromtxt", "pandas.read_csv", "pandas.read_parquet",
-           "pandas.read_hdf", "tensorflow.data.TFRecordDataset", "tensorflow.data.TextLineDataset",
-           "tensorflow.data.FixedLengthRecordDataset", "tensorflow.data.Dataset.list_files",
-           "tensorflow.keras.utils.image_dataset_from_directory", "lmdb.open", "tarfile.open",
-           "PIL.Image.open", "cv2.imread", "zarr.open"}
+# Calls that open data: their first argument is its path, or several, and this is its name.
+OPENERS = {
+    PICTURES: "root", "torchvision.datasets.DatasetFolder": "root", "torchvision.io.read_image": "path",
+    "torchvision.io.read_file": "path", "torchvision.datasets.folder.default_loader": "path", "torch.load": "f",
+    "torchaudio.load": "uri", "h5py.File": "name", "numpy.load": "file", "numpy.memmap": "filename",
+    "numpy.fromfile": "file", "numpy.loadtxt": "fname", "numpy.genfromtxt": "fname",
+    "pandas.read_csv": "filepath_or_buffer", "pandas.read_parquet": "path", "pandas.read_hdf": "path_or_buf",
+    "pandas.read_pickle": "filepath_or_buffer", "pyarrow.parquet.read_table": "source",
+    "pyarrow.parquet.ParquetFile": "source", "tensorflow.data.TFRecordDataset": "filenames",
+    "tensorflow.data.TextLineDataset": "filenames", "tensorflow.data.FixedLengthRecordDataset": "filenames",
+    "tensorflow.data.Dataset.from_tensor_slices": "tensors", "tensorflow.data.Dataset.list_files": "file_pattern",
+    "tensorflow.io.gfile.glob": "pattern", "tensorflow.io.gfile.GFile": "name",
+    "tensorflow.keras.utils.image_dataset_from_directory": "directory",
+    "lmdb.open": "path", "tarfile.open": "name", "zipfile.ZipFile": "file", "gzip.open": "filename",
+    "PIL.Image.open": "fp", "cv2.imread": "filename", "imageio.imread": "uri", "skimage.io.imread": "fname",
+    "soundfile.read": "file", "zarr.open": "store", "xarray.open_dataset": "filename_or_obj",
+    "netCDF4.Dataset": "filename", "builtins.open": "file"}
+# Those of them that can also write: the place of their argument `mode`, and what it is if it is not given.
+MODES = {"h5py.File": (1, "r"), "builtins.open": (1, "r"), "gzip.open": (1, "rb"), "numpy.memmap": (2, "r+"),
+         "tarfile.open": (1, "r"), "zipfile.ZipFile": (1, "r"), "tensorflow.io.gfile.GFile": (1, "r"),
+         "netCDF4.Dataset": (1, "r"), "zarr.open": (1, "a")}
+# Arguments of a DataLoader that may be given without their names.
+LOADER_PLACES = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
+                 "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
+# Arguments of torchvision's ImageFolder that stoker's does not have; they are behind three others.
+CODE_OF_PICTURES = ("loader", "is_valid_file", "allow_empty")
 # The same thing under its other names.
 OTHER_NAMES = {"torchvision.datasets.folder.ImageFolder": PICTURES,
                "torch.utils.data.dataloader.DataLoader": LOADER,
@@ -31,17 +53,21 @@ OTHER_NAMES = {"torchvision.datasets.folder.ImageFolder": PICTURES,
 
 
 class Script:
-    """The source, the names it imports, and the edits: (begin, end, text) in bytes."""
+    """The source as UTF-8, the names it imports, and the edits: (begin, end, text) in bytes."""
 
     def __init__(self, source):
-        self.source = source
-        self.tree = ast.parse(source)
+        self.encoding = tokenize.detect_encoding(io.BytesIO(source).readline)[0]
+        text = source.decode(self.encoding)
+        self.source = text.encode()
+        self.tree = ast.parse(text)
         self.lines = [0]
-        for line in source.splitlines(keepends=True):
+        for line in self.source.splitlines(keepends=True):
             self.lines.append(self.lines[-1] + len(line))
-        self.imported, self.edits, self.said, self.needs = {}, [], [], set()
+        self.imported, self.edits, self.said, self.needs = {"open": "builtins.open"}, [], [], set()
         for node in ast.walk(self.tree):
             self._note_import(node)
+        # In a formatted string, older Pythons allow no quotes of its own kind, and do not know where things are.
+        self.quoted = {n for s in ast.walk(self.tree) if isinstance(s, ast.JoinedStr) for n in ast.walk(s)}
 
     def _note_import(self, node):
         if isinstance(node, ast.Import):
@@ -49,7 +75,15 @@ class Script:
                 self.imported[a.asname or a.name.split(".")[0]] = a.name if a.asname else a.name.split(".")[0]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for a in node.names:
-                self.imported[a.asname or a.name] = f"{node.module}.{a.name}"
+                self._note_name(node.module, a)
+
+    def _note_name(self, module, a):
+        if a.name != "*":
+            self.imported[a.asname or a.name] = f"{module}.{a.name}"
+            return
+        for known in (*OPENERS, LOADER, *OTHER_NAMES):  # what an import of everything brings
+            if known.rpartition(".")[0] == module:
+                self.imported[known.rpartition(".")[2]] = known
 
     def name_of(self, node):
         """The full name of what an expression names: `datasets.ImageFolder` as torchvision's."""
@@ -64,8 +98,12 @@ class Script:
 
     def calls(self, names):
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and self.name_of(node.func) in names:
+            if not isinstance(node, ast.Call) or self.name_of(node.func) not in names:
+                continue
+            if node not in self.quoted:
                 yield node
+            else:
+                self.say(node, f"{ast.unparse(node.func)} in a formatted string: not changed")
 
     def span(self, node):
         return (self.lines[node.lineno - 1] + node.col_offset,
@@ -97,65 +135,139 @@ class Script:
     def say(self, node, text):
         self.said.append(f"line {node.lineno}: {text}")
 
-    def add_keyword(self, call, name, text):
-        """name=text in a call, behind its last argument."""
-        old = next((k for k in call.keywords if k.arg == name), None)
-        if old is not None:
-            return self.replace(old.value, text)
-        if any(k.arg is None for k in call.keywords):
-            self.say(call, f"{name}= may also be in the ** of this call: look at it")
+    def argument(self, call, name, place):
+        """The value of an argument by its name or place: a node, or None."""
+        if any(isinstance(a, ast.Starred) for a in call.args[:place + 1]):
+            return None
+        named = next((k.value for k in call.keywords if k.arg == name), None)
+        return call.args[place] if place < len(call.args) else named
+
+    def add_keywords(self, call, options):
+        """name=text, … in a call, behind its last argument."""
         arguments = [*call.args, *(k.value for k in call.keywords)]
         last = self._after(max((self.span(n)[1] for n in arguments), default=0), call)
-        self.insert(last, f"{', ' if arguments else ''}{name}={text}")
+        text = ", ".join(f"{name}={value}" for name, value in options.items())
+        self.insert(last, f"{', ' if arguments else ''}{text}")
+
+    def set_arguments(self, call, places, options, usual):
+        """The same, where the call may have them already: by name, by place, or in a **. usual: those that are
+        added, but not changed."""
+        def has(name):
+            return self.argument(call, name, places.index(name) if name in places else len(places))
+        unpacked = [k.value for k in call.keywords if k.arg is None]
+        missing = {name: text for name, text in options.items() if has(name) is None}
+        usual = {name: text for name, text in usual.items() if has(name) is None}
+        for name in options.keys() - missing.keys():
+            self.replace(has(name), options[name])
+        if unpacked:
+            first, then = ("".join(f"{n!r}: {v}, " for n, v in some.items()) for some in (usual, missing))
+            self.replace(unpacked[-1], f"{{{first}**({self.text(unpacked[-1])}), {then}".rstrip(", ") + "}")
+        elif missing or usual:
+            self.add_keywords(call, {**missing, **usual})
+        if len(unpacked) > 1:
+            self.say(call, f"{', '.join(missing)} may also be in another ** of this call: look at it")
 
     def edited(self):
         made = self.source
         for begin, end, text in sorted(self.edits, reverse=True):
             made = made[:begin] + text.encode() + made[end:]
-        return made
+        ast.parse(made)  # what is no Python any more is nobody's patch
+        return made.decode().encode(self.encoding)
 
 
 def literal(places):
     return "{" + ", ".join(f"{old!r}: {new!r}" for old, new in places.items()) + "}"
 
 
+def is_plain(script, call):
+    """Whether an ImageFolder has none of the arguments that are code and that stoker's does not have."""
+    code = [k.arg for k in call.keywords if k.arg in CODE_OF_PICTURES]
+    code += list(CODE_OF_PICTURES[:max(len(call.args) - 3, 0)])
+    if code:
+        script.say(call, f"ImageFolder with {code[0]}=, which stoker's does not have: not changed")
+    return not code
+
+
 def read_packed(script, places):
-    """ImageFolder and DataLoader are stoker's; they read the packed dataset of a folder that has one."""
-    found = list(script.calls({PICTURES}))
-    for call in found:
+    """ImageFolders are stoker's; they read the packed dataset of a folder that has one."""
+    for call in script.calls({PICTURES}):
+        if not is_plain(script, call):
+            continue
         script.replace(call.func, "stoker.torch.ImageFolder")
         if places:
-            script.add_keyword(call, "packed", literal(places))
+            script.add_keywords(call, {"packed": literal(places)})
         script.say(call, f"ImageFolder {'reads the packed dataset' if places else 'is that of stoker'}")
-        for k in call.keywords:
-            if k.arg in ("loader", "is_valid_file", "allow_empty"):
-                script.say(call, f"{k.arg}= is not an argument of stoker's: look at it")
-    for call in script.calls({LOADER}) if found else []:
+        script.needs.add("import stoker.torch")
+
+
+def read_by_threads(script):
+    """DataLoaders of a program with stoker's ImageFolder: those of other datasets stay torch's when it runs."""
+    for call in script.calls({LOADER}):
         script.replace(call.func, "stoker.torch.DataLoader")
         script.say(call, "threads of stoker read and decode instead of worker processes")
-    if found:
         script.needs.add("import stoker.torch")
+
+
+def only_reads(script, call):
+    """Whether a call opens data to read it. What writes is no data that has moved."""
+    place, mode = MODES.get(script.name_of(call.func), (None, "r"))
+    given = script.argument(call, "mode", place) if place is not None else None
+    if given is not None and not (isinstance(given, ast.Constant) and isinstance(given.value, str)):
+        script.say(call, f"{script.text(call.func)}: whether it only reads is not known here; not changed")
+        return False
+    mode = mode if given is None else given.value
+    if given is None and not mode.startswith("r") or "+" in mode:
+        script.say(call, f"{script.text(call.func)} may also write (mode {mode!r}); not changed")
+    return mode.startswith("r") and "+" not in mode
 
 
 def read_moved(script, places):
     """Every path of data that is opened goes through stoker.moved()."""
     for call in script.calls(OPENERS):
-        if not call.args or isinstance(call.args[0], ast.Starred):
-            script.say(call, f"{script.text(call.func)}: its path is not the first argument; not changed")
-            continue
-        begin, end = script.span(call.args[0])
-        script.insert(begin, "stoker.moved(")
-        script.insert(end, f", {literal(places)})")
-        script.say(call, f"{script.text(call.func)} opens the data at its new place")
-        script.needs.add("import stoker")
+        path = script.argument(call, OPENERS[script.name_of(call.func)], 0)
+        if path is None:
+            script.say(call, f"{script.text(call.func)}: which of its arguments is the path is not known here; "
+                       "not changed")
+        elif only_reads(script, call):
+            begin, end = script.span(path)
+            script.insert(begin, "stoker.moved(")
+            script.insert(end, f", {literal(places)})")
+            script.say(call, f"{script.text(call.func)} opens data that has moved at its new place")
+            script.needs.add("import stoker")
+    for node in passed_on(script):
+        script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
+
+
+def passed_on(script):
+    """Names of calls that open data, where they are given to something else, which calls them."""
+    called = {id(n.func) for n in ast.walk(script.tree) if isinstance(n, ast.Call)}
+    inner = {id(n.value) for n in ast.walk(script.tree) if isinstance(n, ast.Attribute)}
+    for node in ast.walk(script.tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in called | inner:
+            if isinstance(node.ctx, ast.Load) and script.name_of(node) in OPENERS:
+                yield node
+
+
+def handles_of_classes(script):
+    """(class, call) of each file that an object opens when it is made, to keep it open."""
+    for node in ast.walk(script.tree):
+        for method in node.body if isinstance(node, ast.ClassDef) else []:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                kept = [n.value for n in ast.walk(method) if isinstance(n, ast.Assign)]
+                yield from ((node, c) for value in kept for c in ast.walk(value)
+                            if isinstance(c, ast.Call) and script.name_of(c.func) == "h5py.File")
 
 
 def set_options(script, options):
-    """num_workers and the like of every DataLoader."""
+    """num_workers and the like of every DataLoader. Workers stay from one epoch to the next: to start them takes
+    longer than to read many a dataset."""
+    usual = {"persistent_workers": "True"} if options.get("num_workers", "0") != "0" else {}
     for call in script.calls({LOADER}):
-        for name, value in options.items():
-            script.add_keyword(call, name, value)
+        script.set_arguments(call, LOADER_PLACES, options, usual)
         script.say(call, "DataLoader: " + ", ".join(f"{n}={v}" for n, v in options.items()))
+    for node, call in handles_of_classes(script) if "num_workers" in options else []:
+        script.say(call, f"{node.name} opens an HDF5 file when it is made, and worker processes would share it: open "
+                   "it in __getitem__, once per process")
 
 
 def add_imports(script):
@@ -164,21 +276,33 @@ def add_imports(script):
     at = next((n for n in body if isinstance(n, (ast.Import, ast.ImportFrom))
                and getattr(n, "module", None) != "__future__"), body[0] if body else None)
     place = script.lines[at.lineno - 1] if at else 0
+    end = "\r\n" if b"\r\n" in script.source else "\n"
     for line in sorted(script.needs):
-        script.insert(place, line + "\n")
+        script.insert(place, line + end)
 
 
-def patched(source, packed=None, moved=None, loader=False, options=None):
-    """(new source, what was changed) of a script. Raises SyntaxError."""
-    script = Script(source)
+def edit(script, packed=None, moved=None, loader=False, options=None, pictures=False):
+    """Makes the edits. pictures: some file of the program has an ImageFolder that becomes stoker's."""
     if packed or loader:
         read_packed(script, packed)
+    if pictures:
+        read_by_threads(script)
     if moved:
         read_moved(script, moved)
     if options:
         set_options(script, options)
     if script.edits:
         add_imports(script)
+
+
+def has_pictures(script):
+    return any(is_plain(script, call) for call in script.calls({PICTURES}))
+
+
+def patched(source, **what):
+    """(new source, what was changed) of a script of one file. Raises SyntaxError."""
+    script, wants = Script(source), what.get("packed") or what.get("loader")
+    edit(script, **what, pictures=wants and has_pictures(Script(source)))
     return script.edited(), script.said
 
 
@@ -235,25 +359,38 @@ def module_file(name):
 
 # ---- the diff ------------------------------------------------------------------------------------
 
+def lines_of(text):
+    """As patch(1) sees them: other characters that end a line for Python do not."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text.decode("utf-8", "surrogateescape"))
+
+
 def diff(name, before, after):
-    lines = [text.decode("utf-8", "surrogateescape").splitlines(keepends=True) for text in (before, after)]
-    made = difflib.unified_diff(*lines, fromfile=name, tofile=name)
+    made = difflib.unified_diff(lines_of(before), lines_of(after), fromfile=name, tofile=name)
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in made)
 
 
-def diff_of_all(script, root, **what):
+def parsed(path, main):
+    """The source and its Script; None and why, if it is another file than the program's own and no Python."""
+    source = path.read_bytes()
+    try:
+        return source, Script(source), None
+    except (SyntaxError, ValueError) as wrong:
+        if path == main:
+            raise
+        return source, None, f"not looked at: {wrong}"
+
+
+def diff_of_all(main, root, **what):
     """(the diff, what it changes) of a script and its own modules, by names below root."""
+    files = [(path, *parsed(path, main)) for path in own_files(main, root)]
+    wants = what.get("packed") or what.get("loader")
+    pictures = wants and any(has_pictures(Script(source)) for _, source, script, _ in files if script)
     text, said = "", []
-    for path in own_files(script, root):
-        source = path.read_bytes()
-        try:
-            made, lines = patched(source, **what)
-        except (SyntaxError, ValueError) as wrong:
-            if path == script:
-                raise
-            made, lines = source, [f"not looked at: {wrong}"]
-        text += diff(str(path.relative_to(root)), source, made)
-        said += [f"{path.relative_to(root)}: {line}" for line in lines]
+    for path, source, script, why in files:
+        if script:
+            edit(script, **what, pictures=pictures)
+            text += diff(str(path.relative_to(root)), source, script.edited())
+        said += [f"{path.relative_to(root)}: {line}" for line in (script.said if script else [why])]
     return text, said
 
 

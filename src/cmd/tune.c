@@ -1,13 +1,17 @@
 /* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
 #include "cmd/tune.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/spawn.h"
 #include "report/grid.h"
+#include "report/report.h"
 #include "report/tune.h"
 
 struct settings {
@@ -274,6 +278,32 @@ static void say_folder(struct stk_run *run, const struct stk_tune *t)
     stk_buf_release(&dir);
 }
 
+/* What --apply would do for the best change; nothing if people do it. */
+static void say_next(struct stk_run *run, const struct stk_tune *t)
+{
+    const struct stk_tune_candidate *best = &t->candidate[t->best];
+    bool data = false, script = false;
+    struct stk_buf none = STK_BUF_INIT, out = STK_BUF_INIT;
+    for (size_t i = 0; i < best->nchanges; i++) {
+        const struct stk_tune_change *c = &best->change[i];
+        data = data || c->use != STK_USE_NOTHING;
+        script = script || stk_tune_patch(t, c, "", 0, &none);
+    }
+    stk_buf_release(&none);
+    script = script && (*t->script.file || *t->script.module);
+    if (!data && !script)
+        return;
+    stk_buf_putc(&out, '\n');
+    stk_report_sentence(&out, 0, stk_columns(run), "The same with --apply DST %s%s%s%s%s.",
+                        data ? "makes the data ready" : "", data && script ? ", and " : "",
+                        script ? "writes a patch for " : "",
+                        !script             ? ""
+                        : *t->script.module ? t->script.module
+                                            : stk_base_name(t->script.file),
+                        script ? ", if it knows its calls" : "");
+    (void)stk_say_text(run, &out);
+}
+
 static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
 {
     const struct settings *s = run->settings;
@@ -281,7 +311,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     int rc = s->resume ? stk_tune_resume(s->resume, plan, &t, &run->err)
                        : stk_tune(plan, &t, &run->err);
     stk_progress_clear(&run->progress);
-    t.packed = s->apply ? s->apply : t.packed;
+    if (!rc && s->apply)
+        rc = stk_tune_pack_to(&t, s->apply, &run->err);
     if (!rc && s->choose)
         rc = stk_tune_choose(&t, s->choose, &run->err);
     if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
@@ -292,7 +323,9 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     }
     say_folder(run, &t);
     if (!rc && s->apply)
-        rc = stk_tune_apply(run, &t, s->apply);
+        rc = stk_tune_apply(run, &t);
+    else if (!rc && t.best)
+        say_next(run, &t);
     stk_tune_release(&t);
     return rc;
 }
@@ -334,6 +367,21 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
     return rc;
 }
 
+/* Said before hours of runs, not after them. */
+static int check_destination(struct stk_run *run, const char *to)
+{
+    DIR *d = opendir(to);
+    size_t names = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : stk_err_sys(&run->err, to, "open the folder");
+    while (readdir(d))
+        names++;
+    closedir(d);
+    return names <= 2 ? 0 /* . and .. */
+                      : stk_err_set(&run->err, STK_E_USAGE, to, -1,
+                                    "there is something in it: --apply packs into a new folder");
+}
+
 static int run_tune(struct stk_run *run)
 {
     struct settings *s = run->settings;
@@ -350,6 +398,9 @@ static int run_tune(struct stk_run *run)
             stk_say(run, "removed %s\n", s->clean);
         return rc;
     }
+    wrong = s->apply ? check_destination(run, s->apply) : 0;
+    if (wrong)
+        return wrong;
     s->plan.set = (const char *const *)s->set;
     s->plan.near = (const char *const *)s->near;
     s->plan.via = stk_executor_find(s->executor);

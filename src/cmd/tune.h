@@ -14,10 +14,11 @@ struct stk_tune_input {
     struct stk_buf text;  /* the workload, unless it is a file */
     struct stk_action *action;
     struct stk_judged *judged; /* the actions point into it */
-    struct stk_folder profile; /* of the command, removed at the end */
+    struct stk_folder profile; /* of the command, removed once it is read */
     struct stk_folder again;   /* of its second run; not made: there was one run */
     struct stk_script script;  /* of the command, or of the profile */
     char note[STK_TUNE_INPUT_NOTES][320];
+    const char *notes[STK_TUNE_INPUT_NOTES + 1]; /* NULL-terminated */
     size_t nnotes;
     bool ended; /* the command was ended early, as asked */
 };
@@ -51,9 +52,9 @@ struct stk_tune_scale; /* report/tune.h */
 int stk_tune_read_study(struct stk_run *run, const char *dir, const char *trust,
                         struct stk_tune_scale *out);
 
-/* Does the dataset part of the best candidate: packs into `to`, copies to the node; then writes a
- * patch for the script. Prints what it made. */
-int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to);
+/* Does the dataset part of the best candidate: packs, copies to the node; then writes a patch for
+ * the script. Prints what it made. */
+int stk_tune_apply(struct stk_run *run, const struct stk_tune *t);
 /* Writes a diff beside the script of the job. made: where the data of each change is now; NULL:
  * where it was. */
 int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made);

@@ -36,11 +36,11 @@ static void write_head(const struct stk_tune *t, unsigned columns, struct stk_bu
     char files[32], bytes[32], took[32];
     const char *fs = t->file_system;
     sentence(out, columns,
-             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu steps per run%s; %s",
+             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu step%s per run%s; %s",
              t->name, fs ? ", " : "", fs ? stk_format_count(t->files, files, sizeof files) : "",
-             fs ? " files, " : "", fs ? stk_format_size(t->bytes, bytes, sizeof bytes) : "",
+             fs ? t->files == 1 ? " file, " : " files, " : "", fs ? stk_format_size(t->bytes, bytes, sizeof bytes) : "",
              fs ? " on " : "", fs ? fs : "", count(t, true), count(t, true) == 1 ? "" : "s",
-             (unsigned long long)t->steps,
+             (unsigned long long)t->steps, t->steps == 1 ? "" : "s",
              t->stopped        ? "; stopped before the end"
              : t->budget_spent ? "; the budget was spent"
                                : "",
@@ -98,32 +98,90 @@ static const char *marked(const struct stk_tune *t, const char *text, char *buf,
     return buf;
 }
 
+/* ---- rows whose label may take several lines ------------------------------------------------- */
+
+#define CELLS 7
+
+/* The table while it is built: `width` columns are there for labels. */
+struct table {
+    const struct stk_tune *t;
+    struct stk_grid g;
+    size_t width;
+};
+
+/* Copies as much of a label as fits, up to a " + " or a blank; returns what is left. */
+static const char *take_piece(const char *label, size_t width, char *out, size_t size)
+{
+    size_t n = strlen(label), end = n, blank = 0, plus = 0;
+    for (size_t i = 1; n > width && i <= width; i++) {
+        blank = label[i] == ' ' ? i : blank;
+        plus = strncmp(label + i, " + ", 3) == 0 ? i : plus;
+    }
+    if (n > width)
+        end = plus ? plus : blank ? blank : n; /* one word: the grid cuts it */
+    snprintf(out, size, "%.*s", (int)end, label);
+    return label + end + (label[end] == ' ');
+}
+
+static void put_row(struct table *x, const char *const cell[CELLS])
+{
+    const char *rest = cell[1];
+    for (bool first = true; first || *rest; first = false) {
+        char text[208] = "  ";
+        size_t indent = first ? 0 : 2;
+        rest = take_piece(rest, x->width - indent, text + indent, sizeof text - indent);
+        if (first)
+            stk_grid_row(&x->g, cell[0], text, cell[2], cell[3], cell[4], cell[5], cell[6]);
+        else
+            stk_grid_row(&x->g, "", text, "", "", "", "", "");
+    }
+}
+
+/* Builds the table, and again with labels in pieces if they do not fit. */
+static void put_table(const struct stk_tune *t, const char *align, void (*rows)(struct table *x),
+                      unsigned columns, struct stk_buf *out)
+{
+    struct table x = {.t = t, .width = SIZE_MAX / 2};
+    for (int pass = 0; pass < 2; pass++) {
+        stk_grid_init(&x.g, align);
+        rows(&x);
+        size_t wanted = x.g.width[1];
+        stk_grid_fit(&x.g, 0, columns);
+        if (pass || x.g.width[1] == wanted)
+            break;
+        x.width = x.g.width[1];
+        stk_grid_release(&x.g);
+    }
+    if (x.g.nrows > 1) {
+        stk_grid_render(&x.g, 0, out);
+        stk_buf_putc(out, '\n');
+    }
+    stk_grid_release(&x.g);
+}
+
 static void table_row(const struct stk_tune *t, const struct stk_tune_candidate *c, size_t number,
-                      struct stk_grid *g)
+                      struct table *x)
 {
     char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "", shown[40];
     if (!isnan(c->utilisation))
         stk_percent_text(c->utilisation, use, sizeof use);
     if (c->nchanges)
         snprintf(n, sizeof n, "%zu", number);
-    stk_grid_row(g, n, c->label,
-                 marked(t, duration_text(c->epoch_s, epoch, sizeof epoch), shown, sizeof shown), use,
-                 times_text(c, times, sizeof times),
-                 predicted_text(t, c, predicted, sizeof predicted), verdict_text(t, c));
+    const char *const cell[CELLS] = {
+        n, c->label,
+        marked(t, duration_text(c->epoch_s, epoch, sizeof epoch), shown, sizeof shown), use,
+        times_text(c, times, sizeof times), predicted_text(t, c, predicted, sizeof predicted),
+        verdict_text(t, c)};
+    put_row(x, cell);
 }
 
-static void write_table(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+static void speed_rows(struct table *x)
 {
-    struct stk_grid g;
-    stk_grid_init(&g, "rerrrrl");
-    stk_grid_row(&g, "", "change", "epoch", "busy", "speed (95 %)", "expected", "");
+    const struct stk_tune *t = x->t;
+    stk_grid_row(&x->g, "", "change", "epoch", "busy", "speed (95 %)", "expected", "");
     for (size_t i = 0; i < t->n; i++)
         if (!i || is_measured(&t->candidate[i]))
-            table_row(t, &t->candidate[i], i, &g);
-    stk_grid_fit(&g, 0, columns);
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
-    stk_buf_putc(out, '\n');
+            table_row(t, &t->candidate[i], i, x);
 }
 
 /* ---- costs ---------------------------------------------------------------------------------- */
@@ -150,33 +208,25 @@ static bool costs(const struct stk_tune_candidate *c)
            (c->disk_bytes || c->memory_bytes || c->once_s > 0 || !isnan(c->mixing));
 }
 
-static void write_costs(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+static void cost_rows(struct table *x)
 {
-    struct stk_grid g;
-    bool any = false;
-    stk_grid_init(&g, "rerrrrr");
-    stk_grid_row(&g, "", "what it costs", "disk", "memory", "once", "pays after", "mixing");
+    const struct stk_tune *t = x->t;
+    stk_grid_row(&x->g, "", "what it costs", "disk", "memory", "once", "pays after", "mixing");
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
         char n[24], disk[32], memory[32], once[32], pays[32], mix[32] = "", d[40], o[40];
         if (!costs(c))
             continue;
-        any = true;
         snprintf(n, sizeof n, "%zu", i);
         if (!isnan(c->mixing))
             stk_percent_text(c->mixing, mix, sizeof mix);
-        stk_grid_row(&g, n, c->label,
-                     marked(t, size_text(c->disk_bytes, disk, sizeof disk), d, sizeof d),
-                     size_text(c->memory_bytes, memory, sizeof memory),
-                     marked(t, duration_text(c->once_s, once, sizeof once), o, sizeof o),
-                     pays_text(c, pays, sizeof pays), mix);
+        const char *const cell[CELLS] = {
+            n, c->label, marked(t, size_text(c->disk_bytes, disk, sizeof disk), d, sizeof d),
+            size_text(c->memory_bytes, memory, sizeof memory),
+            marked(t, duration_text(c->once_s, once, sizeof once), o, sizeof o),
+            pays_text(c, pays, sizeof pays), mix};
+        put_row(x, cell);
     }
-    stk_grid_fit(&g, 0, columns);
-    if (any) {
-        stk_grid_render(&g, 0, out);
-        stk_buf_putc(out, '\n');
-    }
-    stk_grid_release(&g);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------ */
@@ -275,8 +325,8 @@ void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, stru
 {
     (void)utf8;
     write_head(t, columns, out);
-    write_table(t, columns, out);
-    write_costs(t, columns, out);
+    put_table(t, "rerrrrl", speed_rows, columns, out);
+    put_table(t, "rerrrrr", cost_rows, columns, out);
     write_untried(t, columns, out);
     if (t->nnotes || count(t, false))
         stk_buf_putc(out, '\n');

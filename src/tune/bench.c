@@ -145,17 +145,6 @@ static int read_result(struct stk_buf *json, struct seen *out, struct stk_err *e
     return rc;
 }
 
-static const char *last_line(struct stk_buf *said)
-{
-    char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
-    size_t n = strlen(text);
-    while (n && text[n - 1] == '\n')
-        text[--n] = '\0';
-    for (char *at = text; (at = strchr(at, '\n')); at++)
-        line = strncmp(at + 1, "hint:", 5) == 0 ? line : at + 1;
-    return line;
-}
-
 static int run_bench(struct stk_tuner *t, const char **words, struct seen *out, struct stk_err *err)
 {
     const char *argv[WORDS_MAX + 1] = {t->self};
@@ -180,7 +169,7 @@ static int run_bench(struct stk_tuner *t, const char **words, struct seen *out, 
         rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     if (!rc && c.ending.status)
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "the workload as it is cannot be replayed: %s",
-                         last_line(&said));
+                         stk_tune_last_line(&said));
     rc = rc ? rc : read_result(&json, out, err);
     stk_buf_release(&json);
     stk_buf_release(&said);

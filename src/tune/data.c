@@ -32,11 +32,13 @@ struct stk_tune_change *stk_tune_propose_copy(struct stk_tuner *t, const struct 
         snprintf(id, sizeof id, "%s-near%zu", what, near + 1);
     else
         snprintf(id, sizeof id, "%s", what);
-    snprintf(text, sizeof text, "%s%s%s", label, n ? " in " : "", n ? place_name(n) : "");
+    const char *in = !n ? "" : n->fs->memory ? " in " : " on ";
+    snprintf(text, sizeof text, "%s%s%s", label, in, n ? place_name(n) : "");
     struct stk_tune_change *c = stk_tune_propose(t, k, id, text);
     if (!c)
         return NULL;
     c->where = n ? n->path : NULL;
+    c->named = n && t->plan->near ? n->path : "";
     c->near = near;
     c->copy.path = stk_tune_text(t, "%s", id);
     c->copy.bytes = t->s.bytes;
@@ -123,7 +125,7 @@ size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out
     if (!c->where)
         return 2;
     out[2] = out[1];
-    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = ""};
+    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = c->named};
     return 3;
 }
 
@@ -144,7 +146,7 @@ const struct stk_tune_kind stk_tune_pack = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 const struct stk_tune_kind stk_tune_compress = {
@@ -158,7 +160,7 @@ const struct stk_tune_kind stk_tune_compress = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- a squashfs image ----------------------------------------------------------------------- */
@@ -195,7 +197,7 @@ const struct stk_tune_kind stk_tune_squashfs = {
     .prepare = stk_tune_prepare_pack,
     .act = act_squashfs,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- staged --------------------------------------------------------------------------------- */
@@ -223,7 +225,7 @@ size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_c
 
 static size_t act_stage(const struct stk_tune_change *c, struct stk_action *out)
 {
-    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = ""};
+    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = c->named};
     return 1;
 }
 

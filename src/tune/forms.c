@@ -42,7 +42,7 @@ const struct stk_tune_kind stk_tune_shards = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- arrays without frames ------------------------------------------------------------------ */
@@ -74,7 +74,7 @@ const struct stk_tune_kind stk_tune_arrays = {
     .prepare = stk_tune_prepare_pack,
     .act = stk_tune_act_pack,
     .patch_option = "--packed",
-    .patch = stk_tune_patch_place,
+    .patches_parts = true,
 };
 
 /* ---- stripes -------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_t
     return !p->action;
 }
 
-static bool wanted(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
+bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
 {
     if (!p->only)
         return k->helps == STK_HELPS_COST ? p->fewer_cpus : wanted_by_findings(p, k);
@@ -129,10 +129,10 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
 {
     int rc = 0;
     for (size_t i = 0; stk_tune_kinds[i] && !rc; i++)
-        if (wanted(t->plan, stk_tune_kinds[i]))
+        if (stk_tune_wants(t->plan, stk_tune_kinds[i]))
             rc = stk_tune_kinds[i]->propose(t, stk_tune_kinds[i], err);
     const char *source = t->s.whole.source ? t->s.whole.source : t->s.source;
-    t->out->packed = source ? stk_tune_text(t, "%s-packed", source) : NULL;
+    rc = rc ? rc : stk_tune_find_parts(t, source, err);
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         rc = divide_steps(t, &t->out->candidate[i].change[0], err);
         rc = rc ? rc : decode_too(t, &t->out->candidate[i].change[0], err);
@@ -146,33 +146,39 @@ const char *stk_tune_advice(const struct stk_tune_change *c)
 }
 
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
-                           const char *made, struct stk_buf *argument)
+                           const char *made, size_t n, struct stk_buf *argument)
 {
     const struct stk_tune_kind *k = c->kind;
+    const struct stk_tune_part *p = n < t->nparts ? &t->part[n] : NULL;
+    bool can = k->patch_option && (k->patches_parts ? p && made : !n);
     stk_buf_reset(argument);
-    bool can = k->patch_option && (!k->patch || k->patch(t, c, made, argument));
+    if (can && k->patches_parts)
+        stk_buf_printf(argument, "%s=%s%s%s", p->source, made, *p->name ? "/" : "", p->name);
+    else if (can && k->patch)
+        can = k->patch(t, c, made, argument);
     return can && !argument->fail ? k->patch_option : NULL;
 }
 
 size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidate *c,
                         struct stk_action out[STK_TUNE_CHANGES * STK_TUNE_ACTIONS])
 {
+    struct stk_action whole[STK_TUNE_ACTIONS];
     size_t n = 0;
-    for (size_t i = 0; i < c->nchanges; i++)
-        if (c->change[i].kind->act)
-            n += c->change[i].kind->act(&c->change[i], out + n);
+    for (size_t i = 0; i < c->nchanges; i++) {
+        const struct stk_tune_kind *k = c->change[i].kind;
+        size_t some = k->act ? k->act(&c->change[i], whole) : 0;
+        for (size_t j = 0; j < some; j++)
+            n += stk_tune_act_parts(t, &whole[j], out + n);
+    }
     for (size_t i = 0; i < n; i++) {
         if (t->packed && out[i].path && strcmp(out[i].path, STK_TUNE_PACKED) == 0)
             out[i].path = t->packed;
-        if (t->packed && out[i].to && strcmp(out[i].to, STK_TUNE_PACKED) == 0)
-            out[i].to = t->packed;
+        out[i].use = out[i].kind >= STK_ACT_READERS ? t->use : NULL; /* lines for that library */
+        if (out[i].kind >= STK_ACT_LARGER_READS && !out[i].is_file && t->files != 1)
+            out[i].path = NULL; /* they open a file, not the folder */
         out[i].loader.framework = t->framework;
         out[i].loader.batch = t->batch;
-        out[i].loader.batch_known = true;
-        out[i].loader.shuffle = t->shuffles ? NULL : "none";
-        out[i].loader.decode = out[i].kind == STK_ACT_LOADER ? t->decode : NULL;
-        out[i].loader.labelled = t->job.labelled;
-        out[i].loader.size_known = t->job.size_known;
+        out[i].loader.batch_known = !t->job.batch_guessed;
     }
     return n;
 }

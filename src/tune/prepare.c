@@ -72,6 +72,16 @@ static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct s
     return rc;
 }
 
+const char *stk_tune_index_of(struct stk_arena *a, const char *data)
+{
+    char *path = NULL;
+    const char *kept = NULL;
+    if (asprintf(&path, "%s.stkidx", data) >= 0 && access(path, F_OK) != 0)
+        kept = stk_arena_dup(a, path, strlen(path));
+    free(path);
+    return kept;
+}
+
 void stk_tune_note_indexes(struct stk_tuner *t)
 {
     const char *const data[] = {t->s.source, t->s.save};
@@ -79,22 +89,24 @@ void stk_tune_note_indexes(struct stk_tuner *t)
         stk_tune_spec_indexes(t->earlier, t->index);
         return;
     }
-    for (size_t i = 0; i < 2; i++) {
-        const char *name = data[i] ? stk_tune_text(t, "%s.stkidx", data[i]) : NULL;
-        t->index[i] = name && access(name, F_OK) != 0 ? name : NULL;
+    for (size_t i = 0; i < 2; i++)
+        t->index[i] = data[i] ? stk_tune_index_of(&t->out->arena, data[i]) : NULL;
+}
+
+void stk_tune_remove_index(const char *index)
+{
+    const char *name;
+    int dirfd;
+    if (index && stk_open_parent(index, &dirfd, &name, NULL) == 0) {
+        (void)stk_unlink_at(dirfd, name, index, NULL);
+        close(dirfd);
     }
 }
 
 static void remove_indexes(const char *const *index)
 {
-    for (size_t i = 0; i < 2; i++) {
-        const char *name;
-        int dirfd;
-        if (index[i] && stk_open_parent(index[i], &dirfd, &name, NULL) == 0) {
-            (void)stk_unlink_at(dirfd, name, index[i], NULL);
-            close(dirfd);
-        }
-    }
+    for (size_t i = 0; i < 2; i++)
+        stk_tune_remove_index(index[i]);
 }
 
 void stk_tune_remove_indexes(struct stk_tuner *t)
@@ -102,9 +114,27 @@ void stk_tune_remove_indexes(struct stk_tuner *t)
     remove_indexes(t->index);
 }
 
+static bool is_ours(const char *path)
+{
+    return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
+}
+
+/* Those of an earlier call: storage that it tried may not be tried now. */
+static void remove_folders(const char *const *path)
+{
+    for (; path && *path; path++) {
+        struct stk_folder f = STK_FOLDER_INIT;
+        if (is_ours(*path) && stk_folder_find(&f, *path, STK_TUNE_SPEC, NULL, NULL) == 0)
+            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
+        stk_folder_release(&f);
+    }
+}
+
 void stk_tune_remove(struct stk_tuner *t)
 {
     struct stk_folder *all[STK_TUNE_NEAR + 1] = {&t->work};
+    if (t->earlier)
+        remove_folders(stk_tune_spec_folders(t->earlier));
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         all[i + 1] = &t->there[i];
     for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
@@ -116,23 +146,12 @@ void stk_tune_remove(struct stk_tuner *t)
     }
 }
 
-static bool is_ours(const char *path)
-{
-    return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
-}
-
 static int clean_spec(struct stk_tune_spec *s)
 {
-    const char *const *more = stk_tune_spec_folders(s);
     const char *index[2] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
-    for (; more && *more; more++) {
-        struct stk_folder f = STK_FOLDER_INIT;
-        if (is_ours(*more) && stk_folder_find(&f, *more, STK_TUNE_SPEC, NULL, NULL) == 0)
-            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
-        stk_folder_release(&f);
-    }
+    remove_folders(stk_tune_spec_folders(s));
     stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
     return 0;
 }
@@ -224,15 +243,14 @@ static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, co
 
 /* ---- one copy ------------------------------------------------------------------------------- */
 
-/* The last line that is no hint, without "stoker: pack: ". */
-static const char *last_line(struct stk_buf *said)
+const char *stk_tune_last_line(struct stk_buf *said)
 {
     char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
     size_t n = strlen(text);
     while (n && text[n - 1] == '\n')
         text[--n] = '\0';
     for (char *at = text; (at = strchr(at, '\n')); *at++ = '\0')
-        line = strncmp(at + 1, "hint:", 5) == 0 ? line : at + 1;
+        line = strncmp(at + 1, "  hint:", 7) == 0 ? line : at + 1;
     return strncmp(line, "stoker: ", 8) == 0 ? line + 8 : line;
 }
 
@@ -298,7 +316,7 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
                 "--budget",
              limit_s);
     else if (!rc && child.ending.status)
-        skip(c, "%.280s", last_line(&said));
+        skip(c, "%.280s", stk_tune_last_line(&said));
     else if (!rc)
         rc = sync_folder(t->work.path, err);
     x->copy.at = made_at(t, &printed, x->copy.path);
@@ -367,14 +385,18 @@ static bool needs_copy(const struct stk_tune_candidate *c)
     return c->nchanges == 1 && c->change[0].kind->prepare && c->verdict == STK_TUNE_UNCLEAR;
 }
 
+void stk_tune_adopt_copies(struct stk_tuner *t)
+{
+    for (size_t i = 1; t->earlier && i < t->out->n; i++)
+        if (needs_copy(&t->out->candidate[i]))
+            adopt_copy(t, &t->out->candidate[i]);
+}
+
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
 {
     double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
     uint64_t used = 0;
     int rc = 0;
-    for (size_t i = 1; t->earlier && i < t->out->n; i++)
-        if (needs_copy(&t->out->candidate[i]))
-            adopt_copy(t, &t->out->candidate[i]);
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
         double left = until - stk_now();

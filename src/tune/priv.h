@@ -96,6 +96,7 @@ struct stk_tune_kind {
     const char *patch_option; /* NULL: scripts are changed by hand */
     bool (*patch)(const struct stk_tune *t, const struct stk_tune_change *c, const char *made,
                   struct stk_buf *out);
+    bool patches_parts; /* by one argument for each part of the data, FOLDER=PACKED */
     const char *advice; /* for people, if no action says it */
 };
 extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */
@@ -147,6 +148,8 @@ int stk_tune_set(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err 
 /* Whether each rank reads its own samples with it, where all read the same; the loader divides, too. */
 bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_change *c);
 
+/* Whether candidates of that kind are proposed. */
+bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k);
 /* Lets every kind that is wanted add its candidates. */
 int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
 
@@ -190,8 +193,13 @@ void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 
 /* ---- prepare.c: folders, space, and the data of the candidates. */
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
+/* Copies that an earlier call made to their end are used again: before a prediction could drop them,
+ * since they cost nothing any more. */
+void stk_tune_adopt_copies(struct stk_tuner *t);
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
+/* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */
+const char *stk_tune_last_line(struct stk_buf *said);
 /* Free space for copies in a folder. */
 uint64_t stk_tune_free_bytes(const char *path);
 /* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
@@ -215,6 +223,12 @@ struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
 enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least);
 /* Ranks the candidates and chooses the best. */
 void stk_tune_rank(struct stk_tune *t);
+
+/* ---- parts.c: the datasets in the data. source: all of it; NULL: there is none. */
+int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err *err);
+/* The same action for each part, if it is about packed data or a loader. Returns how many. */
+size_t stk_tune_act_parts(const struct stk_tune *t, const struct stk_action *a,
+                          struct stk_action *out);
 
 /* ---- combine.c: adds combinations of changes that have won. */
 int stk_tune_combine(struct stk_tuner *t, struct stk_err *err);

@@ -143,6 +143,9 @@ static int propose_group_request(struct stk_tuner *t, const struct stk_tune_kind
                                  struct stk_err *err)
 {
     const struct stk_bench_group *g = &t->s.w.group[0];
+    const struct stk_action larger = {.kind = STK_ACT_LARGER_READS, .use = t->out->use};
+    if (!stk_action_applies(&larger, &(struct stk_action_scene){.python = true}))
+        return 0; /* a library decides how large they are */
     uint64_t bytes = g->bytes ? g->bytes : t->s.bytes, want = (bytes + MIB - 1) / MIB;
     want = want > g->opens ? want : g->opens;
     if (!g->requests || bytes / g->requests >= SMALL_REQUEST || 2 * want > g->requests)

@@ -92,6 +92,14 @@ static size_t files_for(const struct stk_tune_files *f, uint64_t space)
     return (size_t)((double)space / COPIES / each);
 }
 
+/* A replay needs more than one step of all ranks. */
+static size_t least_files(const struct stk_tune_subject *s)
+{
+    uint64_t samples = s->w.training.batch * s->ranks + 1, each = s->w.dataset.samples_per_file;
+    uint64_t files = each ? (samples + each - 1) / each : samples;
+    return files > LEAST ? (size_t)files : LEAST;
+}
+
 /* ---- the plan for it ------------------------------------------------------------------------ */
 
 /* The workload with the sample as its dataset: through keys, so that every run, the model and a
@@ -139,7 +147,7 @@ int stk_tune_sample(struct stk_tuner *t, struct stk_err *err)
     int rc = path ? stk_tune_files_list(t->s.source, t->s.w.group[0].match, &f, err)
                   : stk_err_nomem(err, 4096);
     size_t keep = !rc && f.n ? files_for(&f, space) : 0;
-    if (!rc && keep >= LEAST) {
+    if (!rc && keep >= least_files(&t->s)) {
         stk_tune_files_thin(&f, keep, t->plan->seed);
         rc = access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0; /* of a call that was killed */
         rc = rc ? rc : copy_all(t, &f, path, err);

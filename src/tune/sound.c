@@ -27,6 +27,8 @@ struct look {
     size_t pixels_size;
     double until_s;
     size_t looked, broken, arrays;
+    const struct stk_format *format; /* of the last one, by its name */
+    bool differ;                     /* they do not have one format */
     const struct stk_image_op *wanted; /* what the loader would decode to; NULL: nothing */
     double decode_s;                   /* of all `decoded` */
     size_t decoded;
@@ -134,9 +136,12 @@ static bool decodes(struct look *l, const char *path, char *why, size_t size)
 
 static void look_at(struct look *l, const struct stk_tune_file *file)
 {
-    const struct stk_format *f = format_of(file->name);
-    bool picture = is_picture(file->name);
-    char *path = stk_path_join(l->t->s.source, file->name), why[160] = "";
+    const char *source = l->t->s.source, *name = *file->name ? file->name : stk_base_name(source);
+    const struct stk_format *f = format_of(name);
+    bool picture = is_picture(name);
+    char *path = *file->name ? stk_path_join(source, name) : strdup(source), why[160] = "";
+    l->differ = l->differ || !f || (l->format && l->format != f);
+    l->format = f;
     if (path && (f || picture) && file->bytes <= FILE_MAX && stk_now() < l->until_s) {
         bool sound = f ? reads_as(l, path, f, why, sizeof why)
                        : decodes(l, path, why, sizeof why);
@@ -144,7 +149,7 @@ static void look_at(struct look *l, const struct stk_tune_file *file)
         l->arrays += f && (strcmp(f->name, "npy") == 0 || strcmp(f->name, "npz") == 0 ||
                            strcmp(f->name, "hdf5") == 0);
         if (!sound && !l->broken++)
-            snprintf(l->first, sizeof l->first, "%.90s: %.100s", file->name, why);
+            snprintf(l->first, sizeof l->first, "%.90s: %.100s", name, why);
     }
     free(path);
 }
@@ -201,6 +206,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
         look_at(&l, &f.file[i]);
     say(&l, files);
     t->s.arrays = l.arrays && l.arrays == l.looked;
+    t->out->use = l.format && !l.differ ? l.format->use : NULL;
     settle_decoding(&l, how);
     if (l.image)
         stk_image_free(l.image);

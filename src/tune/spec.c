@@ -33,6 +33,17 @@ static void put_script(const struct stk_script *s, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+/* A resumed call has no findings, and tries what they asked for. */
+static void put_kinds(const struct stk_tune_plan *p, struct stk_jw *w)
+{
+    stk_jw_key(w, "only");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; stk_tune_kinds[i]; i++)
+        if (stk_tune_wants(p, stk_tune_kinds[i]))
+            stk_jw_str(w, stk_tune_kinds[i]->id);
+    stk_jw_close(w, ']');
+}
+
 /* Names that are valid in any folder. */
 static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
 {
@@ -43,8 +54,12 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     put_list(w, "set", p->set);
     stk_jw_put_bool(w, "small", p->small);
     stk_jw_put_str(w, "beside", p->beside);
-    put_list(w, "near", p->near);
-    put_list(w, "only", p->only);
+    stk_jw_key(w, "near");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < t->s.nnear; i++)
+        stk_jw_str(w, t->s.near[i].path);
+    stk_jw_close(w, ']');
+    put_kinds(p, w);
     stk_jw_put_u64(w, "space", p->space_bytes);
     stk_jw_put_f64(w, "budget", p->budget_s);
     stk_jw_put_f64(w, "least", p->least);
@@ -57,7 +72,9 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_bool(w, "profiled", t->out->job.known);
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
+    put_list(w, "notes", p->notes);
     stk_jw_put_str(w, "framework", t->plan->job.framework);
+    stk_jw_put_bool(w, "batch_guessed", t->plan->job.batch_guessed);
     stk_jw_put_str(w, "decode", t->plan->job.decode);
     stk_jw_put_bool(w, "labelled", t->plan->job.labelled);
     stk_jw_put_bool(w, "size_known", t->plan->job.size_known);
@@ -123,13 +140,26 @@ static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static bool is_there(const struct stk_tuner *t, const char *path)
+{
+    for (size_t i = 0; i < t->s.nnear; i++)
+        if (t->there_path[i] && strcmp(t->there_path[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Also those of the call that is resumed, whatever storage is tried now. */
 static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
 {
+    const char *const *old = t->earlier ? stk_tune_spec_folders(t->earlier) : NULL;
     stk_jw_key(w, "folders");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i])
             stk_jw_str(w, t->there_path[i]);
+    for (; old && *old; old++)
+        if (!is_there(t, *old))
+            stk_jw_str(w, *old);
     stk_jw_close(w, ']');
     stk_jw_key(w, "indexes");
     stk_jw_open(w, '[');
@@ -253,7 +283,8 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
                                    .framework = text_in(s->v, "framework"),
                                    .decode = text_in(s->v, "decode"),
                                    .labelled = flag_in(s->v, "labelled"),
-                                   .size_known = flag_in(s->v, "size_known")};
+                                   .size_known = flag_in(s->v, "size_known"),
+                                   .batch_guessed = flag_in(s->v, "batch_guessed")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");
@@ -263,8 +294,11 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->small = flag_in(v, "small");
     p->fewer_cpus = flag_in(v, "fewer_cpus");
     p->beside = text_in(v, "beside");
-    p->near = (const char *const *)list_in(&s->arena, v, "near");
+    static const char *const nowhere[] = {NULL};
+    const char **near = list_in(&s->arena, v, "near");
+    p->near = near ? (const char *const *)near : nowhere;
     p->only = (const char *const *)list_in(&s->arena, v, "only");
+    p->notes = (const char *const *)list_in(&s->arena, v, "notes");
     p->space_bytes = count_in(v, "space");
     p->least = number_in(v, "least");
     p->seed = count_in(v, "seed");

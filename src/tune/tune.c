@@ -171,6 +171,7 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
+        stk_tune_adopt_copies(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
         stk_tune_ration(t);
@@ -221,8 +222,8 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
     out->job = plan->job;
     if (plan->script)
         out->script = *plan->script;
-    for (size_t i = 0; i < plan->nnotes; i++)
-        stk_tune_note(out, "%s", plan->note + i * plan->note_size);
+    for (const char *const *note = plan->notes; note && *note; note++)
+        stk_tune_note(out, "%s", *note);
     int rc = prepare(&t, earlier, err);
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);

@@ -23,7 +23,8 @@
 #define STK_TUNE_SETS    6 /* keys of a change */
 #define STK_TUNE_MAX     48
 #define STK_TUNE_NOTES   24
-#define STK_TUNE_ACTIONS 3 /* of a change */
+#define STK_TUNE_PARTS   4
+#define STK_TUNE_ACTIONS (2 * STK_TUNE_PARTS + 1) /* of a change */
 /* In the folder: the beacon of a running call, and the folders of its two studies. */
 #define STK_TUNE_STATUS "status.json"
 #define STK_TUNE_FIRST  "first"
@@ -35,6 +36,7 @@ struct stk_tune_job {
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
     const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
+    bool batch_guessed;    /* the workload's batch is an assumption */
     /* How stoker's loader would decode the pictures that it trains with; NULL: there are none. */
     const char *decode;
     bool labelled, size_known; /* as in struct stk_action */
@@ -47,9 +49,7 @@ struct stk_tune_plan {
     const char *name;        /* for people; NULL: that of the workload */
     const struct stk_script *script; /* of the job; NULL: not known */
     struct stk_tune_job job;
-    /* Sentences about the job, for the result: texts that are so many bytes apart. */
-    const char *note;
-    size_t note_size, nnotes;
+    const char *const *notes; /* sentences about the job, for the result; NULL-terminated, or NULL */
     const char *data;        /* folder of its data; NULL: the workload says where its data is */
     const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
     bool small;              /* the workload's small variant */
@@ -106,6 +106,7 @@ struct stk_tune_change {
     size_t near;                /* of a copy: the number of that folder */
     uint64_t number;            /* of the kind: threads, bytes, … */
     const char *where;          /* of a copy: the folder on faster storage; NULL: beside the data */
+    const char *named;          /* the same if the user has named it, else "" */
     uint64_t memory_bytes;      /* that it takes on each node */
     unsigned cpus;              /* that all ranks together may use; 0: all */
     struct stk_tune_copy copy;
@@ -150,6 +151,16 @@ struct stk_tune_candidate {
     double mixing;           /* spread of a batch against that of a full shuffle; NaN: as before */
 };
 
+/* A folder of the data that is a dataset of its own, or all of it. Texts belong to struct stk_tune. */
+struct stk_tune_part {
+    const char *name;   /* "train"; "": all of the data */
+    const char *source; /* its path */
+    const char *packed; /* where it is packed to */
+    bool evaluated;     /* not trained with: every sample once, in order */
+    bool classes;       /* its folders are classes */
+    const char *decode; /* of what is evaluated, by a finding about a profile; NULL: not known */
+};
+
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
@@ -162,7 +173,10 @@ struct stk_tune {
     uint64_t batch, threads;
     uint64_t memory_bytes;     /* of the largest rank of the job as it is */
     const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
+    struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
+    size_t nparts;             /* 0: there is no data */
     bool shuffles;
+    const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
     const char *decode;        /* that changes with a loader decode to; NULL: they do not */
     double compute_s;          /* per epoch and accelerator */
@@ -198,10 +212,19 @@ size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidat
 int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err);
 /* What a person does for a change that no action carries out; NULL: an action does. */
 const char *stk_tune_advice(const struct stk_tune_change *c);
-/* The option of stoker.patch that changes a script for a change, and its argument; NULL: people
- * change it. made: where the data is now; NULL: where it was. */
+/* The option of stoker.patch that changes a script for part n of a change, and its argument; NULL:
+ * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
-                           const char *made, struct stk_buf *argument);
+                           const char *made, size_t n, struct stk_buf *argument);
+/* The path of the index that reading the data will leave beside it, in the arena; NULL: there is one
+ * already, or no memory. Afterwards it can be removed. */
+const char *stk_tune_index_of(struct stk_arena *a, const char *data);
+void stk_tune_remove_index(const char *index);
+/* Packed data goes there, its parts into folders below. */
+int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
+/* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
+ * reads blocks would give batches of one class. */
+uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
 /* Appends the text of a workload that reads the dataset at path, as programs usually do. */
 int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */

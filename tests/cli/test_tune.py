@@ -154,6 +154,26 @@ def test_prepared_copies_are_used_again(stoker, tmp_path):
     assert not os.listdir(near) and not folder.exists()
 
 
+def test_resumed_in_another_folder(stoker, tmp_path, other_storage):
+    """A copy on other storage that nobody knows any more stays for ever: named from elsewhere, or not tried again."""
+    near, data = other_storage, tmp_path / "here/data"
+    make_images(data, per_class=4)
+    what = ["--only", "checkpoint", "--budget", "1s", "--json", "-"]
+
+    def kept(*options, cwd):
+        run = stoker("tune", *options, *what, "--keep", cwd=cwd)
+        folder = pathlib.Path(run.json()["result"]["folder"])
+        return folder, json.loads((folder / "tune.json").read_text())
+    folder, said = kept(data, "--near", os.path.relpath(near, tmp_path / "here"), cwd=tmp_path / "here")
+    assert said["folders"] == [str(near / folder.name)]
+    (near / folder.name).mkdir(mode=0o700)
+    assert kept("--resume", folder, cwd=tmp_path)[1]["folders"] == said["folders"]
+    said["near"] = [str(data)]  # the disk is full by now, say: another one is tried
+    (folder / "tune.json").write_text(json.dumps(said))
+    stoker("tune", "--resume", folder, *what)
+    assert not folder.exists() and not os.listdir(near)
+
+
 def test_clean_removes_only_its_own(stoker, tmp_path):
     """A wrong path must not cost anybody a folder."""
     (tmp_path / "mine").mkdir()
@@ -224,6 +244,21 @@ def test_a_sample_of_data_that_is_too_large(stoker, tmp_path):
     again = stoker("tune", "--resume", kept, "--budget", "3s", "--json", "-").json()["result"]
     assert (again["bytes"], again["sample_bytes"]) == (12000000, result["sample_bytes"])
     assert tree_of(data) == before and not kept.exists()
+
+
+def test_no_space_for_a_sample(stoker, tmp_path):
+    """Ten files are not one batch: what needs no space is tried, the rest is skipped by name."""
+    for i in range(100):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 40000)
+    run = stoker("tune", tmp_path / "data", "--only", "pack,threads", "--near", tmp_path, "--space", "1700K", "--budget", "3s",
+                 "--json", "-")
+    result = run.json()["result"]
+    seen = {c["id"]: c for c in result["candidates"]}
+    assert result["sample_bytes"] == result["bytes"] and seen["baseline"]["epoch_s"] > 0
+    assert seen["pack"]["verdict"] in ("skipped", "dropped")
+    error = stoker("tune", tmp_path / "data", "--set", "training.batch=1000", rc=2).err
+    assert "cannot be replayed: bench: " in error and "1000 samples per step" in error
 
 
 def test_what_to_ask_for(stoker, job, tmp_path):

@@ -14,11 +14,13 @@ PICTURES = """
 import os, sys
 import torch
 from torchvision import datasets, transforms as T
-train = datasets.ImageFolder(os.path.join(sys.argv[1], "train"),
-                             T.Compose([T.Resize(32), T.CenterCrop(24), T.ToTensor()]))
-batches = torch.utils.data.DataLoader(train, batch_size=4)
+transform = T.Compose([T.Resize(32), T.CenterCrop(24), T.ToTensor()])
+train = datasets.ImageFolder(os.path.join(sys.argv[1], "train"), transform)
+val = datasets.ImageFolder(os.path.join(sys.argv[1], "val"), transform)
+batches = torch.utils.data.DataLoader(train, batch_size=4, shuffle=True)
 print(type(batches).__module__)
 print(sorted((y.item(), round(x.double().sum().item(), 4)) for xs, ys in batches for x, y in zip(xs, ys)))
+print([(y.item(), round(x.double().sum().item(), 4)) for xs, ys in torch.utils.data.DataLoader(val, 4) for x, y in zip(xs, ys)])
 """
 ROWS = """
 import sys
@@ -51,8 +53,8 @@ class data:
 def pictures(root):
     image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
     pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
-    for i in range(12):
-        folder = root / "train" / f"class{i % 3}"
+    for i in range(18):
+        folder = root / ("train" if i < 12 else "val") / f"class{i % 3}"
         folder.mkdir(parents=True, exist_ok=True)
         image.new("RGB", (40 + i, 60 - i), (20 * i, 255 - 20 * i, 7)).save(folder / f"{i}.png")
 
@@ -69,7 +71,8 @@ def applied(cwd, choice, command, *options):
 
 
 def test_a_script_with_pictures(tmp_path):
-    """The user packs, applies the diff, and gets the same pictures from the packed dataset."""
+    """The user packs, applies the diff, and gets the same pictures from the packed dataset: those to train with, and,
+    in order, those for validation. Neither is among the others."""
     pictures(tmp_path / "data")
     (tmp_path / "train.py").write_text(PICTURES)
     command = [sys.executable, "train.py", "data"]
@@ -78,10 +81,17 @@ def test_a_script_with_pictures(tmp_path):
     assert result["best"] == "pack" and result["chosen"]
     assert (tmp_path / "train.py").read_text() == PICTURES
     assert result["patch"] == str(tmp_path / "train.py.stoker.diff")
-    shutil.rmtree(tmp_path / "data/train/class0")  # nobody reads the folder any more
+    for part in ("train", "val"):
+        shutil.rmtree(tmp_path / f"data/{part}/class0")  # nobody reads the folders any more
+    lines = next(c for c in result["candidates"] if c["id"] == "pack")["lines"]
+    assert f"stoker pack {tmp_path}/data/train {tmp_path}/packed/train --format tfrecord --shuffle 1\n" in lines
+    assert f"stoker pack {tmp_path}/data/val {tmp_path}/packed/val --format tfrecord\n" in lines
+    validation = next(line for line in lines.splitlines() if line.startswith("val_loader = "))
+    assert f'"{tmp_path}/packed/val"' in validation and 'shuffle="none", last="short"' in validation
+    assert "ADAPT: your batch size" in lines  # the profile does not know it
     run("sh", "-c", result["patch_command"], cwd="/")
     after = run(*command, cwd=tmp_path).splitlines()
-    assert after == ["stoker.torch", before.splitlines()[1]]
+    assert after == ["stoker._pictures", *before.splitlines()[1:]]
 
 
 def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
@@ -95,6 +105,9 @@ def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
     (tmp_path / "rows.py").write_text(ROWS)
     command = [sys.executable, "train.py", "data"]
     result = applied(tmp_path, "stage-near1", command, "--only", "stage", "--near", other_storage)
+    assert [p.name for p in (tmp_path / "data").iterdir()] == ["rows.h5"]  # no index, either
+    lines = next(c for c in result["candidates"] if c["id"] == "stage-near1")["lines"]
+    assert f"DATA=$(stoker stage {tmp_path}/data/rows.h5 {other_storage})\n" in lines  # the place that was named
     (tmp_path / "data/rows.h5").rename(tmp_path / "elsewhere")  # only the copy is there now
     run("sh", "-c", result["patch_command"], cwd="/")
     assert (tmp_path / "train.py").read_text() == MAIN and "stoker.moved(path" in (tmp_path / "rows.py").read_text()
@@ -120,6 +133,7 @@ def test_a_module_with_tf_data(tmp_path, other_storage):
     assert again["patch"] == str(package / "__main__.py.stoker-2.diff")  # not over the first
     assert result["script"] == "pkg" and result["patch"] == str(package / "__main__.py.stoker.diff")
     shutil.copytree(package, tmp_path / "new/pkg")
+    shutil.copy(tmp_path / "tensorflow.py", tmp_path / "new")  # a module of the program, here
     run("sh", "-c", result["patch_command"].replace(f"-d {tmp_path}", f"-d {tmp_path}/new"), cwd="/")
     after = f"cd new; PYTHONPATH=..:$PYTHONPATH {sys.executable} -m pkg {tmp_path}/data"
     checked = run_stoker("tune", "--check", after, "--runs", 2, "--json", "-", "--", *command, env=environment(), cwd=tmp_path).json()
@@ -139,7 +153,12 @@ def test_a_script_that_is_not_understood(tmp_path):
     done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--apply", "packed", "--",
                       sys.executable, "read.py", env=environment(), cwd=tmp_path)
     assert "no call that this patch could change" in done.out and "stoker.Loader" in done.out
+    done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--", sys.executable, "read.py",
+                      env=environment(), cwd=tmp_path)
+    assert done.out.endswith("\nThe same with --apply DST makes the data ready, and writes a patch for read.py,\nif it knows its calls.\n")
     assert (tmp_path / "packed/manifest.json").exists()
     assert {p.name for p in tmp_path.iterdir()} - {"xdg-cache"} == {"data", "packed", "read.py"}
+    done = run_stoker("tune", "--apply", "packed", "--", "touch", "ran", cwd=tmp_path, rc=2)  # before hours of runs
+    assert "--apply packs into a new folder" in done.err and not (tmp_path / "ran").exists()
     done = run_stoker("tune", "--budget", "1s", "--choose", "nothing", tmp_path / "data", rc=2)
     assert "is not a change that is possible here (" in done.err

@@ -66,6 +66,15 @@ def test_hours_are_told(data):
     assert tune.returncode == 0 and not left_in(data)
 
 
+def test_a_command_of_many_words(data):
+    """train.py data/*: what is left out without a word is not tuned, either."""
+    words = [f"data/{1 + i % 40}.bin" for i in range(400)]
+    (data / "train.py").write_text("import sys\nassert len(sys.argv) == 401\n"
+                                   "for name in sys.argv[1:]: open(name, 'rb').read()\n")
+    run = run_stoker("tune", *NOTHING, "--", sys.executable, "train.py", *words, cwd=data)
+    assert run.json()["result"]["files"] == 40
+
+
 def test_stopped_while_it_is_profiled(data):
     """Ctrl-C in a command that takes hours says how to end it, and leaves nothing."""
     argv = [STOKER, "tune", "--", "sh", "-c", "cat data/1.bin >runs; sleep 1000"]
@@ -84,6 +93,16 @@ def test_a_command_that_needs_a_terminal(data):
         assert terminal.end() == 4
         said = re.sub(r"\s+", " ", terminal.seen.decode())
     assert "asks the terminal" in said and "stoker profile" in said and not left_in(data)
+
+
+def test_what_the_command_prints_stands_alone(data):
+    """Its lines would begin with the progress of tune, and programs that read them would not know them."""
+    os.chdir(data)
+    slow = "import time\nfor i in range(8): print('epoch', i, flush=True); time.sleep(0.3); open('data/1.bin').read()"
+    with Terminal([STOKER, "tune", "--budget", "1s", *NOTHING[:2], "--", sys.executable, "-c", slow]) as terminal:
+        assert terminal.end() == 0
+        lines = terminal.seen.decode().replace("\r", "").splitlines()
+    assert [line for line in lines if "epoch " in line and "0" <= line[-1] <= "9"] == [f"epoch {i}" for i in range(8)]
 
 
 def check(cwd, after, *before, runs=2, **more):
@@ -120,6 +139,21 @@ def test_a_command_that_changes_its_input(data):
     assert "changes its input" not in notes(run) and not left_in(data)
 
 
+def test_killed_after_it_was_profiled(data):
+    """The profile was for this call: it is gone, and a resumed one still knows what it said, and asked for."""
+    change = "f = open('data/1.bin', 'r+b'); f.read(); f.write(b'more')\nfor i in range(2, 41): open(f'data/{i}.bin', 'rb').read(100)\n"
+    argv = [STOKER, "tune", "--budget", "1h", "--near", "data", "--only", "threads,request", "--", sys.executable, "-c", change]
+    with subprocess.Popen(argv, cwd=data, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tune:
+        until(lambda: list(data.glob("stoker-tune.*/tune.json")))
+        tune.kill()
+    folder = next(data.glob("stoker-tune.*"))
+    assert left_in(data) == {folder.name}
+    run = run_stoker("tune", "--resume", folder, "--budget", "2s", "--json", "-", cwd=data)
+    assert "changes its input: " in notes(run)
+    assert {c["id"].split("-")[0] for c in run.json()["result"]["candidates"]} <= {"baseline", "threads", "request"}
+    assert not left_in(data)
+
+
 def test_a_command_that_does_something_else_each_time(data):
     """The gain of one run is not that of the next."""
     (data / "runs").mkdir()
@@ -144,3 +178,27 @@ def test_lines_are_for_the_program(stoker, tmp_path):
     assert "stoker.Loader(" in pack["lines"] and "torch" not in pack["lines"]
     assert f"{tmp_path}/pictures-packed" in pack["lines"]
     assert "assumed: training.batch" not in run.err and "assumed:" in run.err
+
+
+def test_lines_are_for_the_library(stoker, tmp_path):
+    """A buffer for open() is no help in a program that never calls it, and a broken file is named also if it is all
+    there is."""
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    (tmp_path / "train.py").write_text("import h5py, sys\nx = h5py.File(sys.argv[1] + '/rows.h5')['x']\n"
+                                       "for i in range(800): x[i % 400]\n")
+    (tmp_path / "bytes.py").write_text("import sys\nf = open(sys.argv[1] + '/rows.npy', 'rb', buffering=0)\n"
+                                       "while f.read(1000): pass\n")
+    (tmp_path / "data").mkdir()
+    with h5py.File(tmp_path / "data/rows.h5", "w") as f:
+        f.create_dataset("x", (400, 1024), "f4", chunks=(1, 1024))[:] = 1
+    (tmp_path / "data/rows.npy").write_bytes(b"no array" * 100000)
+
+    def tuned(script, *options):
+        profile = tmp_path / f"{script}.profile"
+        stoker("profile", "-o", profile, "--", sys.executable, tmp_path / script, tmp_path / "data")
+        result = stoker("tune", profile, "--only", "request,memory", "--budget", "1s", "--json", "-", *options).json()["result"]
+        return {c["id"]: c for c in result["candidates"]}, " ".join(result["notes"])
+    found, notes = tuned("train.py", "--choose", "memory")
+    assert "request-1048576" not in found and "h5py.File(io.BytesIO(open(" in found["memory"]["lines"]
+    assert "cannot be read" not in notes
+    assert "1 of 1 files cannot be read as what its name says: rows.npy: " in tuned("bytes.py")[1]

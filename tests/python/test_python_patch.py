@@ -74,7 +74,7 @@ def test_a_patched_script_gives_the_same_samples(pictures, tmp_path):
     subprocess.run(["patch", "-s", script, f"{script}.diff"], check=True)
     after = python(str(script), pictures).splitlines()
     assert before[0].startswith("torch.") and len(before[1]) > 200
-    assert after == ["stoker.torch", before[1]]
+    assert after == ["stoker._pictures", before[1]]
 
 
 def test_a_patch_is_never_written_over_anything(tmp_path):
@@ -134,16 +134,29 @@ def test_names_by_any_import():
 def test_arguments_in_any_shape():
     """Parentheses, comments, ** and trailing commas: the result is still Python."""
     head = "from torch.utils.data import DataLoader\n"
-    for call, want in (("DataLoader(d)", "DataLoader(d, num_workers=8)"),
-                       ("DataLoader((d))", "DataLoader((d), num_workers=8)"),
-                       ("DataLoader(d,)", "DataLoader(d, num_workers=8,)"),
-                       ("DataLoader(num_workers=(1 + 1))", "DataLoader(num_workers=(8))"),
-                       ("DataLoader()", "DataLoader(num_workers=8)"),
-                       ("DataLoader(d,  # all )\n  )", "DataLoader(d, num_workers=8,  # all )\n  )")):
+    new = "num_workers=8, persistent_workers=True"
+    for call, want in (("DataLoader(d)", f"DataLoader(d, {new})"),
+                       ("DataLoader((d))", f"DataLoader((d), {new})"),
+                       ("DataLoader(d,)", f"DataLoader(d, {new},)"),
+                       ("DataLoader(num_workers=(1 + 1))", "DataLoader(num_workers=(8), persistent_workers=True)"),
+                       ("DataLoader(d, persistent_workers=a)", "DataLoader(d, persistent_workers=a, num_workers=8)"),
+                       ("DataLoader(d, 1, True, None, None, 2)", "DataLoader(d, 1, True, None, None, 8, persistent_workers=True)"),
+                       ("DataLoader()", f"DataLoader({new})"),
+                       ("DataLoader(d,  # all )\n  )", f"DataLoader(d, {new},  # all )\n  )")):
         made, _ = patched(f"{head}{call}\n", options={"num_workers": "8"})
         assert made == f"{head}{want}\n"
-    made, said = patched(f"{head}DataLoader(d, **o)\n", options={"num_workers": "8"})
-    assert "**o, num_workers=8" in made and any("**" in line for line in said)
+
+
+def test_arguments_in_a_dict():
+    """DataLoader(d, **options), as in PyTorch's examples: an argument that is given twice is an error."""
+    head = "from torch.utils.data import DataLoader\n"
+    made, said = patched(f"{head}made = DataLoader([1, 2], **o or p)\n", options={"num_workers": "2"})
+    assert not any("look at it" in line for line in said)
+    for given, stays in (({"num_workers": 1}, True), ({"persistent_workers": False}, False)):
+        names = {"o": {}, "p": given}
+        exec(made, names)
+        assert names["made"].num_workers == 2 and names["made"].persistent_workers == stays
+    assert "look at it" in patched(f"{head}DataLoader(d, **o, **p)\n", options={"num_workers": "2"})[1][0]
 
 
 def test_moved_data(tmp_path):
@@ -154,9 +167,17 @@ def test_moved_data(tmp_path):
     made, said = patched(text, moved={odd: "/new"})
     assert made.count("stoker.moved(") == 3 and len(said) == 3
     assert repr(odd) in made
-    assert stoker.moved("/a/b/c", {"/a/b": "/n"}) == "/n/c" and stoker.moved("/a/b", {"/a/b/": "/n"}) == "/n"
-    assert stoker.moved("/a/bc", {"/a/b": "/n"}) == "/a/bc" and stoker.moved(3, {"/a": "/n"}) == 3
-    assert stoker.moved(["/a/x", "/c"], {"/a": "/n"}) == ["/n/x", "/c"]
+    new = str(tmp_path)
+    assert stoker.moved("/a/b/c", {"/a/b": new}) == f"{new}/c" and stoker.moved("/a/b", {"/a/b/": new}) == new
+    assert stoker.moved("/a/bc", {"/a/b": new}) == "/a/bc" and stoker.moved(3, {"/a": new}) == 3
+    assert stoker.moved(["/a/x", "/c"], {"/a": new}) == [f"{new}/x", "/c"]
+
+
+def test_a_node_without_the_copy(tmp_path):
+    """The next job of a patched script, on another node, reads the data where it was, and says so, once."""
+    with pytest.warns(UserWarning, match="is not there: data is read from /a, where it was") as said:
+        assert [stoker.moved(f"/a/{i}", {"/a": tmp_path / "gone"}) for i in range(3)] == ["/a/0", "/a/1", "/a/2"]
+    assert len(said) == 1
 
 
 def test_pictures_as_torchvision_gives_them(pictures):
@@ -201,3 +222,132 @@ def test_other_datasets_keep_torch(pictures):
     some = torch.utils.data.SubsetRandomSampler([1, 2])
     assert isinstance(stoker.torch.DataLoader(ours, sampler=some), torch.utils.data.DataLoader)
     assert ours[0][1] == 1
+
+
+def patch_and_read(tmp_path, source, *args):
+    """The bytes of a script after `patch` has applied its diff; what was said."""
+    script = tmp_path / "train.py"
+    script.write_bytes(source)
+    status, _, said = patch(script, *args, "-o", f"{script}.diff")
+    assert status == 0, said
+    subprocess.run(["patch", "-s", script, f"{script}.diff"], check=True)
+    script.with_suffix(".py.diff").unlink()
+    return script.read_bytes()
+
+
+@pytest.mark.parametrize("head, end", [
+    (b"\xef\xbb\xbfimport numpy as np\n", b"\n"), (b"# coding: latin-1\nimport numpy as np\nx = '\xe9\xe9'\n", b"\n"),
+    (b"import numpy as np\r\n", b"\r\n"), (b"import numpy as np\n\x0c\nx = 'a\x0cb\xc2\x85c\xe2\x80\xa8'\n", b"\n")])
+def test_scripts_as_editors_write_them(tmp_path, head, end):
+    """A byte order mark, another encoding, lines as on Windows, form feeds: all else stays to the byte."""
+    line = b"y = '\xe9', np.load(p)" if b"latin" in head else b"y = '\xc3\xa9', np.load(p)"
+    made = patch_and_read(tmp_path, head + line + end, "--moved", "/a=/b")
+    compile(made, "patched", "exec")
+    mark = head[:3] if head[0] == 0xef else b""
+    new = head[len(mark):].replace(b"import numpy", b"import stoker" + end + b"import numpy")
+    assert made == mark + new + line.replace(b"np.load(p)", b"np.load(stoker.moved(p, {'/a': '/b'}))") + end
+
+
+def test_only_what_reads_is_moved():
+    """A log or a cache that is written to the copy is lost with it. The path may have its name."""
+    head = "import h5py, numpy as np\nfrom gzip import open as gz\n"
+    for call, want in (("h5py.File(mode='r', name=p)", True), ("h5py.File(p, 'w')", False), ("open(p)", True),
+                       ("h5py.File(p, 'r+')", False), ("open(p, 'ab')", False), ("gz(p, mode='rt')", True),
+                       ("np.memmap(p, 'u2', 'r')", True), ("np.memmap(p, 'u2')", False), ("np.load(*p)", False),
+                       ("open(p, m)", False), ("h5py.File(p, **o)", True)):
+        made, said = patched(f"{head}x = {call}\n", moved={"/a": "/b"})
+        assert ("stoker.moved(p, " in made) == want, call
+        assert said or call in ("h5py.File(p, 'w')", "open(p, 'ab')")
+    assert "moved(p" in patched("from h5py import *\nx = File(p)\n", moved={"/a": "/b"})[0]
+    made, said = patched("import numpy as np\nx = f'{np.load(p)} {np.load(q)}'\n", moved={"/a": "/b"})
+    assert "moved" not in made and "in a formatted string: not changed" in said[0]
+
+
+def test_a_folder_with_code_of_its_own():
+    """What stoker's ImageFolder cannot do stays torchvision's: the script runs."""
+    head = "from torchvision.datasets import ImageFolder\nfrom torch.utils.data import DataLoader\n"
+    for call in ("ImageFolder(p, loader=l)", "ImageFolder(p, t, None, l)", "ImageFolder(p, is_valid_file=f)"):
+        made, said = patched(f"{head}d = DataLoader({call})\n", packed={"/a": "/b"})
+        assert made == f"{head}d = DataLoader({call})\n" and "not changed" in said[0]
+
+
+def test_loaders_in_another_file_than_the_pictures(tmp_path):
+    (tmp_path / "data.py").write_text("import torchvision.datasets as tvd\ndef get(p):\n    return tvd.ImageFolder(root=p)\n")
+    (tmp_path / "main.py").write_text("from torch.utils.data import DataLoader as DL\nimport data\nDL(data.get('x'))\n")
+    status, text, said = patch(tmp_path / "main.py", "--packed", "/a=/b")
+    assert status == 0 and "+    return stoker.torch.ImageFolder(root=p, packed={'/a': '/b'})" in text
+    assert "+stoker.torch.DataLoader(data.get('x'))" in text and "threads of stoker" in said
+
+
+def test_a_file_that_worker_processes_would_share():
+    """HDF5 that is opened before a fork gives wrong data, or hangs."""
+    text = ("import h5py\nfrom torch.utils.data import DataLoader\nclass A:\n    def __init__(self):\n        {}\n"
+            "DataLoader(A())\n")
+    for line, warned in (("self.f = h5py.File(p)['x']", True), ("with h5py.File(p) as f: self.n = len(f)", False)):
+        said = patched(text.format(line), options={"num_workers": "4"})[1]
+        assert any("worker processes would share it" in s for s in said) == warned
+
+
+# ---- stoker.torch.DataLoader in the place of torch's ---------------------------------------------
+
+def labels_of(loader):
+    return [int(y) for _, ys in loader for y in ys]
+
+
+@pytest.fixture
+def folder(pictures):
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    T = vision.transforms
+    return stoker.torch.ImageFolder(pictures / "train", T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+
+
+def test_loader_has_the_names_of_torch(folder):
+    """Programs ask the loader for its dataset, sizes and workers, and give arguments by place."""
+    made = stoker.torch.DataLoader(folder, 6, False, None, None, 2)
+    assert made.dataset is folder and len(made.dataset) == 20 and made.dataset.targets == labels_of(made)
+    assert (made.batch_size, made.num_workers, made.drop_last, len(made)) == (6, 2, False, 4) and repr(made)
+    with pytest.raises(TypeError):
+        stoker.torch.DataLoader(folder, 6, batch_size=6)
+
+
+def test_ranks_get_what_torch_gives_them(folder, monkeypatch):
+    """As many samples per rank and epoch as with torch: none is lost, and repeats are those of the sampler."""
+    for sampler in ({}, {"drop_last": True, "shuffle": False}, {"shuffle": False}):
+        seen = []
+        for mine in range(3):
+            part = torch.utils.data.DistributedSampler(folder, num_replicas=3, rank=mine, **sampler)
+            made = stoker.torch.DataLoader(folder, batch_size=4, sampler=part)
+            theirs = torch.utils.data.DataLoader(folder, batch_size=4, sampler=part)
+            assert len(made) == len(theirs)
+            got = [int(i) for batch in made for i in batch.ids]
+            assert len(got) == len(part)
+            seen += got
+        assert len(set(seen)) == (18 if sampler.get("drop_last") else 20)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert labels_of(stoker.torch.DataLoader(folder, batch_size=4)) == folder.targets  # validation
+    assert len(labels_of(stoker.torch.DataLoader(folder, batch_size=4, shuffle=True))) == 10
+
+
+def test_epochs_are_those_of_the_sampler(folder):
+    """A job that resumes in epoch 5 gets the order of epoch 5."""
+    def epochs(*numbers):
+        part = torch.utils.data.DistributedSampler(folder, num_replicas=1, rank=0, seed=4)
+        made = stoker.torch.DataLoader(folder, batch_size=20, sampler=part)
+        for number in numbers:
+            part.set_epoch(number)
+            yield next(iter(made)).ids.tolist()
+    first = list(epochs(0, 1, 2, 3))
+    assert list(epochs(2, 3)) == first[2:] and first[0] != first[1]
+
+
+def test_records_by_interleave(tmp_path):
+    """tf.data's usual way: the names go through a graph, where nothing can be looked up any more."""
+    text = ("import glob\nimport tensorflow as tf\nfiles = glob.glob('/a/*')\nd = tf.data.Dataset.from_tensor_slices(files)\n"
+            "d = d.interleave(tf.data.TFRecordDataset, cycle_length=4)\ne = tf.data.Dataset.from_tensor_slices((x, y))\n")
+    made, said = patched(text, moved={"/a": "/b"})
+    assert "from_tensor_slices(stoker.moved(files, {'/a': '/b'}))" in made and "interleave(tf.data.TFRecordDataset," in made
+    assert any("line 5: tf.data.TFRecordDataset is passed on, and not changed" in line for line in said)
+    x = np.ones(3)
+    assert stoker.moved((x, 2), {"/a": tmp_path}) == (x, 2)  # samples in memory stay what they are
+    assert stoker.moved(["/a/1", "/c"], {"/a": tmp_path}) == [f"{tmp_path}/1", "/c"]

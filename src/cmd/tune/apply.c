@@ -35,11 +35,14 @@ static int run_self(struct stk_run *run, const char **argv, struct stk_buf *prin
                           .text = {NULL, printed, NULL},
                           .text_max = {0, PRINTED_MAX, 0},
                           .user = run};
+    fflush(stdout); /* the table comes before what the child says about its work */
     errno = stk_child_start(&c);
     if (errno)
         return stk_err_sys(&run->err, self, "start");
+    bool bar = run->progress.bar;
+    run->progress.bar = false; /* the child has one of its own */
     (void)stk_child_attend(&c);
-    stk_progress_clear(&run->progress);
+    run->progress.bar = bar;
     if (c.stopped)
         return stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
     return c.ending.status == 0
@@ -48,33 +51,51 @@ static int run_self(struct stk_run *run, const char **argv, struct stk_buf *prin
                              c.ending.status);
 }
 
-static int pack(struct stk_run *run, const struct stk_tune_change *c, const char *to, char **made)
+static int pack(struct stk_run *run, const struct stk_tune_change *c, const char *from,
+                const char *to, uint64_t seed)
 {
-    char shard[32];
+    char shard[32], shuffle[32];
     snprintf(shard, sizeof shard, "%llu", (unsigned long long)c->number);
-    const char *argv[] = {NULL,         "pack",
-                          "--format",   c->format,
-                          "--compress", c->codec ? c->codec : "none",
-                          "--no-write-index",
-                          "--",         c->source,
-                          to,           NULL,
-                          NULL,         NULL};
+    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
+    const char *argv[16] = {NULL,         "pack", "--format", c->format,
+                            "--compress", c->codec ? c->codec : "none", "--no-write-index"};
+    size_t n = 7;
     if (c->number) { /* else the usual size, which for some formats is one file */
-        memmove(argv + 4, argv + 2, 9 * sizeof *argv);
-        argv[2] = "--shard-size";
-        argv[3] = shard;
+        argv[n++] = "--shard-size";
+        argv[n++] = shard;
     }
-    int rc = run_self(run, argv, NULL);
-    *made = rc ? NULL : realpath(to, NULL);
-    return rc || *made ? rc : stk_err_sys(&run->err, to, "find");
+    if (seed) {
+        argv[n++] = "--shuffle";
+        argv[n++] = shuffle;
+    }
+    argv[n++] = "--";
+    argv[n++] = from;
+    argv[n++] = to;
+    return run_self(run, argv, NULL);
 }
 
-/* To the folder that was tried; `stoker stage` prints the path of the copy. */
+static int pack_parts(struct stk_run *run, const struct stk_tune *t,
+                      const struct stk_tune_change *c, char **made)
+{
+    int rc = 0;
+    for (size_t i = 0; i < t->nparts && !rc; i++)
+        rc = pack(run, c, t->part[i].source, t->part[i].packed, stk_tune_mixes(t, &t->part[i]));
+    *made = rc ? NULL : realpath(t->packed, NULL);
+    return rc || *made ? rc : stk_err_sys(&run->err, t->packed, "find");
+}
+
+/* To the folder that was tried; `stoker stage` prints the path of the copy. The copy has an index: one
+ * beside the data would be more than was asked for. */
 static int stage(struct stk_run *run, const struct stk_tune_change *c, char **made)
 {
-    const char *argv[] = {NULL, "stage", "--", *made ? *made : c->source, c->where, NULL};
+    const char *from = *made ? *made : c->source;
+    const char *argv[] = {NULL, "stage", "--", from, c->where, NULL};
     struct stk_buf printed = STK_BUF_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    const char *index = stk_tune_index_of(&arena, from);
     int rc = run_self(run, argv, &printed);
+    stk_tune_remove_index(index);
+    stk_arena_release(&arena);
     char *text = (char *)(uintptr_t)stk_buf_cstr(&printed);
     text[strcspn(text, "\n")] = '\0';
     if (!rc && *text == '/') {
@@ -85,21 +106,22 @@ static int stage(struct stk_run *run, const struct stk_tune_change *c, char **ma
     return rc;
 }
 
-static int apply(struct stk_run *run, const struct stk_tune_change *c, const char *to, char **made)
+static int apply(struct stk_run *run, const struct stk_tune *t, const struct stk_tune_change *c,
+                 char **made)
 {
     bool packs = c->use == STK_USE_LOADER, stages = c->use == STK_USE_DATA || (packs && c->where);
-    int rc = packs ? pack(run, c, to, made) : 0;
+    int rc = packs ? pack_parts(run, t, c, made) : 0;
     return rc || !stages ? rc : stage(run, c, made);
 }
 
-int stk_tune_apply(struct stk_run *run, const struct stk_tune *t, const char *to)
+int stk_tune_apply(struct stk_run *run, const struct stk_tune *t)
 {
     const struct stk_tune_candidate *best = &t->candidate[t->best];
     char *made[STK_TUNE_CHANGES] = {0};
     bool any = false;
     int rc = 0;
     for (size_t i = 0; i < best->nchanges && !rc; i++) {
-        rc = apply(run, &best->change[i], to, &made[i]);
+        rc = apply(run, t, &best->change[i], &made[i]);
         if (made[i])
             stk_say(run, "\nMade: %s\n", made[i]);
         any = any || made[i];

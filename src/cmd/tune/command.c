@@ -130,17 +130,18 @@ static int refuse(struct watch *w, const struct stk_child *c)
 static int profile(struct stk_run *run, const char *const *command, const char *dir,
                    const struct stk_tune_ends *ends, double *took_s)
 {
-    const char *argv[260], *head[] = {NULL, "profile", "--quiet", "-o", dir, "--"};
     char self[4096];
-    size_t n = sizeof head / sizeof *head;
+    const char *head[] = {self, "profile", "--quiet", "-o", dir, "--"}, **argv = NULL;
+    size_t n = 0, nhead = sizeof head / sizeof *head;
     int rc = stk_self_path(self, sizeof self, &run->err);
+    while (command[n])
+        n++;
+    if (!rc && !(argv = calloc(nhead + n + 1, sizeof *argv)))
+        rc = stk_err_nomem(&run->err, n * sizeof *argv);
     if (rc)
         return rc;
-    head[0] = self;
     memcpy(argv, head, sizeof head);
-    for (size_t i = 0; command[i] && n + 1 < sizeof argv / sizeof *argv; i++)
-        argv[n++] = command[i];
-    argv[n] = NULL;
+    memcpy(argv + nhead, command, n * sizeof *argv);
     struct watch w = {.run = run, .ends = ends, .dir = dir, .start_s = stk_now()};
     /* Its output goes where our messages go: ours may be a result. */
     struct stk_child c = {.argv = argv,
@@ -153,10 +154,13 @@ static int profile(struct stk_run *run, const char *const *command, const char *
                           .user = &w};
     w.child = &c;
     errno = stk_child_start(&c);
+    free(argv);
     if (errno)
         return stk_err_sys(&run->err, self, "start");
+    bool bar = run->progress.bar;
+    run->progress.bar = false; /* the command writes to the same terminal: whole lines */
     (void)stk_child_attend(&c);
-    stk_progress_clear(&run->progress);
+    run->progress.bar = bar;
     *took_s = w.enough || c.timed_out ? NAN : c.wall_s;
     return refuse(&w, &c);
 }
@@ -172,6 +176,7 @@ static void note(struct stk_tune_input *in, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(in->note[in->nnotes], sizeof in->note[0], fmt, ap);
     va_end(ap);
+    in->notes[in->nnotes] = in->note[in->nnotes];
     in->nnotes++;
 }
 

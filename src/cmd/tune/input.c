@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "replay/replay.h"
 
+#define BATCH_KEY "training.batch"
+
 /* ---- a profile ------------------------------------------------------------------------------ */
 
 static int take_actions(struct stk_tune_input *in, struct stk_tune_plan *plan, struct stk_err *err)
@@ -98,10 +100,13 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     find_script(in, plan);
     take_job(j, &plan->job);
     rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
-    for (size_t i = 0; i < said.n && !rc && !run->common->quiet; i++)
-        if ((!in->ended || strncmp(said.line[i], "the run failed", 14) != 0) &&
-            !is_set(plan->set, said.line[i]))
+    for (size_t i = 0; i < said.n && !rc; i++) {
+        bool news = !in->ended || strncmp(said.line[i], "the run failed", 14) != 0;
+        bool guess = !is_set(plan->set, said.line[i]);
+        if (news && guess && !run->common->quiet)
             stk_complain("assumed", said.line[i]);
+        plan->job.batch_guessed |= guess && strncmp(said.line[i], BATCH_KEY ":", sizeof BATCH_KEY) == 0;
+    }
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
     rc = rc ? rc : take_actions(in, plan, &run->err);
@@ -134,6 +139,17 @@ static int compare_with_first(struct stk_run *run, struct stk_tune_input *in, co
     return rc;
 }
 
+/* What they say is known by now: a call that is killed later leaves no profiles. */
+static void remove_profiles(struct stk_tune_input *in)
+{
+    struct stk_folder *made[] = {&in->profile, &in->again};
+    for (size_t i = 0; i < 2; i++) {
+        if (made[i]->fd >= 0)
+            stk_folder_destroy(made[i]);
+        stk_folder_release(made[i]);
+    }
+}
+
 static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *trust, const struct stk_tune_ends *ends)
 {
@@ -144,9 +160,8 @@ static int take_command(struct stk_run *run, struct stk_tune_input *in, struct s
     rc = rc || !twice ? rc : compare_with_first(run, in, trust);
     if (!rc)
         stk_tune_note_changes(in);
-    plan->note = in->note[0];
-    plan->note_size = sizeof in->note[0];
-    plan->nnotes = in->nnotes;
+    remove_profiles(in);
+    plan->notes = in->notes;
     return rc;
 }
 
@@ -190,6 +205,7 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     if (is_profile(path))
         return take_profile(run, in, plan, path, trust);
     int rc = stk_tune_guess(path, &in->text, &run->err);
+    plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
     plan->text = stk_buf_cstr(&in->text);
     return rc;
 }
@@ -218,12 +234,7 @@ int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tu
 
 void stk_tune_input_release(struct stk_tune_input *in)
 {
-    struct stk_folder *made[] = {&in->profile, &in->again};
-    for (size_t i = 0; i < 2; i++) {
-        if (made[i]->fd >= 0)
-            stk_folder_destroy(made[i]);
-        stk_folder_release(made[i]);
-    }
+    remove_profiles(in);
     if (in->judged)
         stk_judged_release(in->judged);
     free(in->judged);

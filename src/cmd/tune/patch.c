@@ -14,7 +14,7 @@
 #include "cmd/tune.h"
 
 #define TEXT_MAX   (1u << 20)
-#define WORDS      32
+#define WORDS      (8 + 2 * STK_TUNE_CHANGES * STK_TUNE_PARTS)
 #define PATIENCE_S 120 /* importing from a slow file system takes long */
 
 struct patch {
@@ -100,14 +100,17 @@ static int add_changes(struct patch *p, const struct stk_tune *t, const char *co
     struct stk_buf argument = STK_BUF_INIT;
     size_t before = p->n;
     for (size_t i = 0; i < best->nchanges; i++) {
-        const char *option = stk_tune_patch(t, &best->change[i], made[i], &argument);
-        if (!option)
+        const char *option;
+        size_t n = 0;
+        while ((option = stk_tune_patch(t, &best->change[i], made[i], n, &argument))) {
+            n++;
+            p->word[p->n++] = option;
+            if (argument.len)
+                p->word[p->n++] = stk_arena_dup(&p->arena, argument.data, argument.len);
+        }
+        if (!n)
             stk_buf_printf(&p->by_hand, "%s%s", p->by_hand.len ? ", " : "",
                            best->change[i].label);
-        else
-            p->word[p->n++] = option;
-        if (option && argument.len)
-            p->word[p->n++] = stk_arena_dup(&p->arena, argument.data, argument.len);
     }
     stk_buf_release(&argument);
     return (int)(p->n - before);
@@ -154,7 +157,9 @@ static void show_patch(struct patch *p)
     stk_jw_put_str(&run->json, "patch", path);
     stk_jw_put_str(&run->json, "patch_command", stk_buf_cstr(&line));
     stk_say(run, "\n%s\n%s", stk_buf_cstr(&p->said), text);
-    stk_say(run, "\nThe script is as it was. This changes it (with -R, back again):\n%s\n",
+    stk_say(run,
+            "\nThe script is as it was. This changes it (with -R, back again):\n%s\n"
+            "To compare both by the clock, patch a copy: `stoker tune --check LINE -- COMMAND`.\n",
             stk_buf_cstr(&line));
     stk_buf_release(&line);
 }

@@ -1,0 +1,163 @@
+/*
+ * parts.c - folders of the data that are datasets of their own: "train", "val". A script reads each
+ * by itself, so each is packed by itself, and nobody trains with the samples for validation.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "dataset/layout.h"
+#include "tune/priv.h"
+
+#define CLASSES 2 /* folders, at least, that are classes */
+
+/* ---- the folders ---------------------------------------------------------------------------- */
+
+static bool is_folder(const char *dir, const char *name)
+{
+    char *path = stk_path_join(dir, name);
+    struct stat st;
+    bool is = path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    free(path);
+    return is;
+}
+
+static bool is_split(const char *name)
+{
+    char path[300]; /* a folder is one if something is in it */
+    const char *split;
+    size_t n;
+    int len = snprintf(path, sizeof path, "%s/x", name);
+    return len > 0 && (size_t)len < sizeof path &&
+           stk_layout_split(path, (size_t)len, false, &split, &n) && n == strlen(name);
+}
+
+/* How many folders are in it, and how many of them are no splits. The first splits are named. */
+static size_t count_folders(struct stk_tuner *t, const char *dir, struct stk_tune_part *part,
+                            size_t *others)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+    *others = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.' || !is_folder(dir, e->d_name))
+            continue;
+        if (!is_split(e->d_name))
+            (*others)++;
+        else if (n++ < STK_TUNE_PARTS && part)
+            part[n - 1].name = stk_tune_text(t, "%s", e->d_name);
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* What is trained with comes first. */
+static int by_use(const void *a, const void *b)
+{
+    const struct stk_tune_part *x = a, *y = b;
+    return x->evaluated != y->evaluated ? x->evaluated - y->evaluated : strcmp(x->name, y->name);
+}
+
+/* ---- what the findings say about them ------------------------------------------------------- */
+
+/* How the pictures of this folder are decoded: for validation, nothing is random. */
+static void take_finding(struct stk_tuner *t, struct stk_tune_part *p)
+{
+    for (size_t i = 0; i < t->plan->nactions; i++) {
+        const struct stk_action *a = &t->plan->action[i];
+        if (a->kind != STK_ACT_LOADER || !a->path || strcmp(a->path, p->source) != 0)
+            continue;
+        p->decode = a->loader.decode ? stk_tune_text(t, "%s", a->loader.decode) : NULL;
+        return;
+    }
+}
+
+static void describe(struct stk_tuner *t, const char *source, struct stk_tune_part *p)
+{
+    size_t others;
+    p->source = *p->name ? stk_tune_text(t, "%s/%s", source, p->name) : source;
+    if (!p->source)
+        return;
+    p->classes = count_folders(t, p->source, NULL, &others) == 0 && others >= CLASSES;
+    take_finding(t, p);
+}
+
+int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err *err)
+{
+    struct stk_tune *out = t->out;
+    size_t others, n = source ? count_folders(t, source, out->part, &others) : 0;
+    bool whole = !n || n > STK_TUNE_PARTS || others;
+    out->nparts = !source ? 0 : whole ? 1 : n;
+    if (whole)
+        out->part[0] = (struct stk_tune_part){.name = ""};
+    for (size_t i = 0; i < out->nparts; i++) {
+        struct stk_tune_part *p = &out->part[i];
+        if (!p->name)
+            return stk_err_nomem(err, 1);
+        p->evaluated = !whole && strncmp(p->name, "train", 5) != 0;
+        describe(t, source, p);
+        if (!p->source)
+            return stk_err_nomem(err, 1);
+    }
+    qsort(out->part, out->nparts, sizeof *out->part, by_use);
+    const char *to = source ? stk_tune_text(t, "%s-packed", source) : NULL;
+    return to ? stk_tune_pack_to(out, to, err) : 0;
+}
+
+int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err)
+{
+    t->packed = to;
+    for (size_t i = 0; i < t->nparts; i++) {
+        struct stk_tune_part *p = &t->part[i];
+        char *path = *p->name ? stk_path_join(to, p->name) : strdup(to);
+        p->packed = path ? stk_arena_dup(&t->arena, path, strlen(path)) : NULL;
+        free(path);
+        if (!p->packed)
+            return stk_err_nomem(err, strlen(to));
+    }
+    return 0;
+}
+
+/* ---- actions about all of the data become one per part -------------------------------------- */
+
+static void set_loader(const struct stk_tune *t, const struct stk_tune_part *p, struct stk_action *a)
+{
+    bool in_order = p->evaluated || !t->shuffles;
+    a->loader.shuffle = in_order ? "none" : NULL;
+    a->loader.last = p->evaluated ? "short" : NULL;
+    a->loader.decode = !t->decode || !p->evaluated ? t->decode : p->decode;
+    a->loader.labelled = t->job.labelled;
+    a->loader.size_known = t->job.size_known;
+    if (p->evaluated)
+        a->note = "the validation set: every sample once, in order, nothing random";
+}
+
+size_t stk_tune_act_parts(const struct stk_tune *t, const struct stk_action *a,
+                          struct stk_action *out)
+{
+    bool packs = a->kind == STK_ACT_PACK;
+    if (!t->nparts || !(packs || a->kind == STK_ACT_LOADER)) {
+        *out = *a;
+        return 1;
+    }
+    for (size_t i = 0; i < t->nparts; i++) {
+        const struct stk_tune_part *p = &t->part[i];
+        bool packed = a->path && strcmp(a->path, STK_TUNE_PACKED) == 0;
+        out[i] = *a;
+        out[i].path = packed ? p->packed : p->source;
+        out[i].to = packs ? p->packed : a->to;
+        if (packs)
+            out[i].depth = stk_tune_mixes(t, p);
+        else
+            set_loader(t, p, &out[i]);
+    }
+    return t->nparts;
+}
+
+uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p)
+{
+    return t->shuffles && p->classes && !p->evaluated ? 1 : 0;
+}
