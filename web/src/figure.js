@@ -1,6 +1,6 @@
 // figure.js - a plot on the page: its chart, legend, buttons, what the keyboard does, its data as a
 // table, and its copies as SVG, PNG and CSV.
-import { button, csv, el, prose, save, say, visible } from "./dom.js";
+import { button, csv, el, rich, save, say, visible } from "./dom.js";
 import { echarts, heightOf, legendOf, optionOf, tableOf } from "./plot.js";
 import { svgOf, WIDE } from "./svg.js";
 import { plainTable } from "./table.js";
@@ -161,7 +161,7 @@ export function figure(plot, id, group) {
     fit(box, Math.min(1040, document.documentElement.clientWidth - 40));
     keys(box);
     const fig = el("figure", { class: "block", id, "aria-labelledby": `${id}-h` },
-        el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, prose(plot.text)) : null),
+        el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, rich(plot.text)) : null),
         buttons(plot, id, box), legend(plot, box), box, el("div", { class: "paper print" }), dataTable(plot));
     fig.ready = () => draw(box, group);
     fig.box = box;

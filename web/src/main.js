@@ -1,6 +1,6 @@
 // main.js - the page: reads the data, and lays out a section per result. It knows plots, tables and
 // findings, not kinds of results: src/report/html decides what is in them.
-import { button, capital, el, prose, say, sentence, visible } from "./dom.js";
+import { button, capital, el, richSentence, say, sentence, visible } from "./dom.js";
 import { figure, onPaper, restyle } from "./figure.js";
 import { tableBlock } from "./table.js";
 import { onTheme } from "./theme.js";
@@ -28,7 +28,9 @@ function copyable(lines) {
 }
 
 // "mean_read_bytes" -> "mean read": the unit stands at the number.
-const words = (name) => name.replace(/_(s|bytes|Bps)$/, "").replaceAll("_", " ");
+const WORDS = { read_s: "in reads", write_s: "in writes", meta_s: "in metadata", read_bytes: "read", write_bytes: "written", distinct_bytes: "distinct",
+    node_bytes: "per node", wait_s: "waiting", reread: "read per byte", random: "of the reads at random", consecutive: "of the reads consecutive" };
+const words = (name) => WORDS[name] ?? name.replace(/_(s|bytes|Bps)$/, "").replaceAll("_", " ");
 
 function evidence(list) {
     return el("ul", { class: "evidence" }, list.map((e) =>
@@ -39,11 +41,11 @@ function finding(f) {
     const gain = f.gain_s ? el("span", { class: "gain", "data-value": f.gain_s }, `saves about ${format(f.gain_s, "s")}${f.gain_per ? ` per ${f.gain_per}` : ""}`) : null;
     return el("article", { class: `finding at-${f.severity}`, "data-id": f.id },
         el("h4", {}, el("span", { class: "severity" }, f.severity), " ", capital(f.title), " ", gain),
-        f.sentences?.length ? el("p", {}, f.sentences.map(sentence).join(" ")) : null,
+        f.sentences?.length ? el("p", {}, richSentence(f.sentences.map(sentence).join(" "))) : null,
         f.evidence?.length ? evidence(f.evidence) : null,
-        f.what_to_do ? el("p", { class: "do" }, sentence(f.what_to_do)) : null,
+        f.what_to_do ? el("p", { class: "do" }, richSentence(f.what_to_do)) : null,
         f.lines?.length ? copyable(f.lines) : null,
-        f.gain_why ? el("p", { class: "note" }, sentence(f.gain_why)) : null);
+        f.gain_why ? el("p", { class: "note" }, richSentence(f.gain_why)) : null);
 }
 
 function findings(list, id, title = "Findings") {
@@ -64,7 +66,7 @@ function number(n) {
 }
 
 function notes(list) {
-    return el("section", { class: "block" }, el("h3", {}, "Notes"), el("ul", {}, list.map((t) => el("li", {}, sentence(t)))));
+    return el("section", { class: "block" }, el("h3", {}, "Notes"), el("ul", {}, list.map((t) => el("li", {}, richSentence(t)))));
 }
 
 const BLOCKS = {
@@ -77,7 +79,7 @@ function result(r, i) {
     const id = `r${i + 1}`;
     return el("section", { class: "result", id, "aria-labelledby": `${id}-h`, "data-kind": r.kind },
         el("header", {}, el("p", { class: "kind" }, r.kind, " · ", visible(r.name)), el("h2", { id: `${id}-h` }, visible(r.title))),
-        el("div", { class: "verdict" }, number(r.number), el("p", {}, sentence(r.verdict))),
+        el("div", { class: "verdict" }, number(r.number), el("p", {}, richSentence(r.verdict))),
         r.facts?.length ? facts(r.facts) : null,
         r.findings?.length ? findings(r.findings, id, r.findings_title) : null,
         r.blocks.map((b) => BLOCKS[b.is](b, `${id}-${b.id}`, id)),
@@ -86,7 +88,8 @@ function result(r, i) {
 
 function summary(results) {
     return el("nav", { "aria-label": "Results" }, el("ol", {}, results.map((r, i) => el("li", {},
-        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind), el("br"), sentence(r.verdict)))));
+        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind, " · ", visible(r.name)), el("br"),
+        r.number ? [el("strong", {}, format(r.number.value, r.number.unit)), ` ${visible(r.number.what)}. `] : null, richSentence(r.verdict)))));
 }
 
 // Charts and long tables are drawn when they come near the screen.

@@ -113,7 +113,7 @@ function drawn(s, data, color, number) {
     case "both":
         return { ...line, symbol: SYMBOLS[number % SYMBOLS.length], symbolSize: 8, lineStyle: { ...line.lineStyle, width: 1.2, opacity: 0.55 } };
     case "area":
-        return { ...line, step: "end", stack: s.stack, lineStyle: { color, width: s.stack ? 0 : 1.2 }, areaStyle: { color, opacity: s.stack ? 0.75 : 0.28 } };
+        return { ...line, step: "end", stack: s.stack, lineStyle: { color, width: s.stack ? 1 : 1.2 }, areaStyle: { color, opacity: s.stack ? 0.75 : 0.28 } };
     case "step":
         return { ...line, step: "end" };
     default:
@@ -268,7 +268,7 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
         ...base, gridIndex: i, type: panel.scale === "log" ? "log" : "value", logBase: panel.base ?? 10,
         min: panel.min === undefined ? sy.min : panel.min / sy.by, max: panel.max === undefined ? sy.max : panel.max / sy.by, interval: sy.interval,
         // A long name stands in two lines: names of neighbouring panels must not run together.
-        name: sy.name.length * LETTER > tall(plot, i) ? sy.name.replace(" (", "\n(") : sy.name, nameLocation: "middle", nameGap: 52,
+        name: sy.name.length * LETTER > tall(plot, i) ? sy.name.replace(" (", "\n(") : sy.name, nameLocation: "middle", nameGap: sy.name.length * LETTER > tall(plot, i) ? 45 : 52,
         nameTextStyle: { ...base.nameTextStyle, width: tall(plot, i) + 10, overflow: "break", lineHeight: 13 }, splitNumber: plot.panels.length > 1 && i ? 2 : 4,
         axisLine: { show: false }, axisTick: { show: false },
         axisLabel: { ...base.axisLabel, formatter: sy.label, showMinLabel: sy.ragged?.min ? false : undefined, showMaxLabel: sy.ragged?.max ? false : undefined },

@@ -3,7 +3,7 @@ import {
     FilterModule, FormatModule, InteractionModule, KeybindingsModule, ResizeColumnsModule,
     ResizeTableModule, SortModule, Tabulator,
 } from "tabulator-tables";
-import { button, csv, el, prose, save, say, visible } from "./dom.js";
+import { button, csv, el, prose, rich, save, say, visible } from "./dom.js";
 import { format } from "./units.js";
 
 Tabulator.registerModule([FilterModule, FormatModule, InteractionModule, KeybindingsModule,
@@ -19,11 +19,12 @@ const isText = (c) => c.unit === "text" || c.unit === "prose";
 const filled = (columns, rows) => columns.flatMap((c, i) => (rows.some((r) => r[i] !== null && r[i] !== undefined && r[i] !== "") ? [i] : []));
 
 // Text is wrapped, short text is not, and a column of long text gets room.
+const SHORT = 28;
 function kindOf(column, i, rows) {
     if (!isText(column))
         return "number";
     const longest = rows.reduce((m, r) => Math.max(m, String(r[i] ?? "").length), 0);
-    return longest <= 14 ? "text short" : longest > 36 ? "text long" : "text";
+    return longest <= SHORT ? "text short" : "text long";
 }
 
 // The rows of a column of unit "row" have units of their own, behind the last column.
@@ -101,7 +102,7 @@ function matcher(words, texts) {
 
 export function tableBlock(block, id) {
     const heading = el("h3", { id: `${id}-h` }, block.title);
-    const note = block.text ? el("p", { class: "note" }, prose(block.text)) : null;
+    const note = block.text ? el("p", { class: "note" }, rich(block.text)) : null;
     if (block.rows.length <= PLAIN)
         return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h` }, heading, note,
             toolbar(block, id), plainTable(block.columns, block.rows, block.title));
