@@ -151,7 +151,7 @@ static int try_ranks(struct search *f, uint32_t ranks, bool *good, struct stk_er
     char label[40];
     double pace = 1;
     f->w->training.ranks = ranks;
-    snprintf(label, sizeof label, "%lu ranks", (unsigned long)ranks);
+    snprintf(label, sizeof label, "%lu rank%s", (unsigned long)ranks, ranks == 1 ? "" : "s");
     int rc = run_one(f->c, f->w, label, f->s, &pace, err);
     *good = rc == 0 && f->s->lost < 0 && f->s->point[f->s->n - 1].mlperf >= f->s->au;
     if (rc == 0 && pace < PACE_LEAST)

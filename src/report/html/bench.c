@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#include "report/grid.h"
-
 #define RANKS_AS_BARS 32 /* more are points */
 #define HEAT_ROWS     1024
 
@@ -342,7 +340,7 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
         snprintf(text, sizeof text,
                  "The accelerators compute %s of the time; %s goes into I/O: waiting for data, "
                  "loading and checkpoints.",
-                 stk_percent_text(use, a, sizeof a), stk_percent_text(io, b, sizeof b));
+                 stk_pg_percent(use, a, sizeof a), stk_pg_percent(io, b, sizeof b));
     stk_jw_put_str(w, "verdict",
                    lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");
     stk_pg_number(w, use, "share", "of the time, the accelerators compute");

@@ -11,13 +11,17 @@
 
 /* A result as it was named. */
 struct stk_pg_input {
-    const char *path, *name; /* name: the last component of path */
+    const char *path, *name; /* name: no other result of the page has it (stk_pg_name()) */
     const char *trust;
     bool folder;
     const char *command;           /* of a --json result; NULL: something else */
     const struct stk_jval *result; /* its member "result" */
     const struct stk_jval *root;   /* of any JSON file; NULL: not JSON */
 };
+
+/* Appends the name of the i-th of n results: the last part of its path, and as many parts before it
+ * as tell it from the others. */
+void stk_pg_name(const char *const *path, size_t n, size_t i, struct stk_buf *out);
 
 struct stk_page; /* results being gathered */
 
@@ -109,6 +113,9 @@ struct stk_pg_column {
 void stk_pg_table(struct stk_jw *w, const char *id, const char *title, const char *text,
                   const struct stk_pg_column *column, size_t n);
 void stk_pg_table_end(struct stk_jw *w);
+
+/* "7.98 %": with the digits that the page itself gives a share. */
+const char *stk_pg_percent(double share, char *buf, size_t size);
 
 /* ---- from a --json result ------------------------------------------------------------------- */
 
