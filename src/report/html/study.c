@@ -238,18 +238,56 @@ static bool comparable(const struct stk_study *a, const struct stk_study *b)
            a->higher_better == b->higher_better && a->nseries + b->nseries <= STK_STUDY_SERIES_MAX;
 }
 
-/* Renames the unnamed series of the first study when a second one joins it. */
+/* Gives the series without a name that of their file. */
+static int name_series(struct stk_study *study, const char *name, struct stk_err *err)
+{
+    char *own = stk_arena_dup(&study->text, name, strlen(name));
+    if (!own)
+        return stk_err_nomem(err, strlen(name));
+    for (size_t k = 0; k < study->nseries; k++)
+        if (!*study->series[k].name)
+            study->series[k].name = own;
+    return 0;
+}
+
+static bool has_series(const struct stk_study *study, const char *name)
+{
+    for (size_t k = 0; k < study->nseries; k++)
+        if (strcmp(study->series[k].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Series of different files are different ones, even if they are called the same: the runs of two
+ * kinds of GPU must not become one median. */
+static int rename_taken(const struct stk_study *to, struct stk_study *study, const char *name,
+                        struct stk_err *err)
+{
+    for (size_t k = 0; k < study->nseries; k++) {
+        const char *old = study->series[k].name;
+        char fresh[STK_STUDY_TEXT_MAX + 1];
+        snprintf(fresh, sizeof fresh, "%.120s: %.120s", name, old);
+        for (unsigned i = 2; has_series(to, fresh) && i < 10000; i++)
+            snprintf(fresh, sizeof fresh, "%.110s: %.110s (%u)", name, old, i);
+        if (!has_series(to, old))
+            continue;
+        study->series[k].name = stk_arena_dup(&study->text, fresh, strlen(fresh));
+        if (!study->series[k].name)
+            return stk_err_nomem(err, strlen(fresh));
+    }
+    return 0;
+}
+
+/* The series of the first study get names when a second one joins it. */
 static int join(struct stk_pg_studies *all, size_t i, struct stk_study *study, const char *name,
                 struct stk_err *err)
 {
     struct stk_study *to = &all->group[i].study;
-    char *names, *own = stk_arena_dup(&to->text, all->group[i].name, strlen(all->group[i].name));
-    if (!own)
-        return stk_err_nomem(err, strlen(all->group[i].name));
-    for (size_t k = 0; k < to->nseries; k++)
-        if (!*to->series[k].name)
-            to->series[k].name = own;
-    int rc = stk_study_append(to, study, name, err);
+    char *names;
+    int rc = name_series(to, all->group[i].name, err);
+    rc = rc ? rc : name_series(study, name, err);
+    rc = rc ? rc : rename_taken(to, study, name, err);
+    rc = rc ? rc : stk_study_append(to, study, name, err);
     if (!rc && asprintf(&names, "%s, %s", all->group[i].name, name) < 0)
         rc = stk_err_nomem(err, strlen(name));
     if (rc)
@@ -340,8 +378,10 @@ static struct stk_scaling_options options_of(const struct stk_pg_input *in)
 /* "a100.json" is the study "a100". */
 static void without_ending(const char *file, char *name, size_t size)
 {
-    const char *dot = strrchr(file, '.');
-    size_t n = dot && dot > file ? (size_t)(dot - file) : strlen(file);
+    static const char ending[] = ".json";
+    size_t n = strlen(file), m = sizeof ending - 1;
+    if (n > m && strcmp(file + n - m, ending) == 0)
+        n -= m;
     snprintf(name, size, "%.*s", (int)(n < size ? n : size - 1), file);
 }
 
