@@ -18,13 +18,14 @@ const isText = (c) => c.unit === "text" || c.unit === "prose";
 // Columns in which no row has anything are not shown; CSV has them.
 const filled = (columns, rows) => columns.flatMap((c, i) => (rows.some((r) => r[i] !== null && r[i] !== undefined && r[i] !== "") ? [i] : []));
 
-// Text is wrapped, short text is not, and a column of long text gets room.
-const SHORT = 28;
+// Text is wrapped, short text is not, and a column of long text gets room. On paper only the shortest
+// stays whole: fourteen columns fit a sheet.
+const SHORT = 14, MIDDLE = 28;
 function kindOf(column, i, rows) {
     if (!isText(column))
         return "number";
     const longest = rows.reduce((m, r) => Math.max(m, String(r[i] ?? "").length), 0);
-    return longest <= SHORT ? "text short" : "text long";
+    return longest <= SHORT ? "text short" : longest <= MIDDLE ? "text middle" : "text long";
 }
 
 // The rows of a column of unit "row" have units of their own, behind the last column.
