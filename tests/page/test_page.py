@@ -2,6 +2,7 @@
 network, names never run, and the numbers are those of --json."""
 
 import csv
+import html
 import io
 import json
 import math
@@ -495,6 +496,22 @@ def test_policy_stops_a_script_that_got_in(browser, page, tmp_path):
     browser.open(evil)
     assert "RUN" not in browser.js("return document.title")
     assert any("Content Security Policy" in c for c in browser.complaints())
+
+
+def test_links_work_in_a_notebook(browser, results, tmp_path):
+    """In a frame, a link to a place is one of the notebook: it would load the notebook into the frame."""
+    run_stoker("report", results["profile"], results["dir"] / "load.json", "-o", tmp_path / "page.html")
+    inside = html.escape((tmp_path / "page.html").read_text())
+    (tmp_path / "notebook.html").write_text(f'<!doctype html><iframe srcdoc="{inside}" sandbox="allow-scripts allow-downloads" width="900" height="700"></iframe>')
+    browser.open(tmp_path / "notebook.html")
+    browser.driver.switch_to.frame(browser.driver.find_element("css selector", "iframe"))
+    try:
+        until(lambda: browser.js("return document.querySelectorAll('nav a').length") == 2)
+        browser.js("document.querySelectorAll('nav a')[1].click()")
+        until(lambda: abs(browser.js("return document.getElementById('r2').getBoundingClientRect().top")) < 600)
+        assert browser.js("return scrollY") > 1000 and browser.js("return location.href") == "about:srcdoc"
+    finally:
+        browser.driver.switch_to.default_content()
 
 
 # ---- without a browser ----

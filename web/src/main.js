@@ -86,9 +86,22 @@ function result(r, i) {
         r.notes?.length ? notes(r.notes) : null);
 }
 
+// In a notebook's frame, "#r1" is a place in the notebook, not in this page.
+function link(attributes, id, text) {
+    const a = el("a", { ...attributes, href: `#${id}` }, text);
+    a.addEventListener("click", (e) => {
+        if (document.baseURI.split("#")[0] === location.href.split("#")[0])
+            return;
+        e.preventDefault();
+        document.getElementById(id).scrollIntoView();
+        document.getElementById(id).focus({ preventScroll: true });
+    });
+    return a;
+}
+
 function summary(results) {
     return el("nav", { "aria-label": "Results" }, el("ol", {}, results.map((r, i) => el("li", {},
-        el("a", { href: `#r${i + 1}` }, visible(r.title)), " ", el("span", { class: "kind" }, r.kind, " · ", visible(r.name)), el("br"),
+        link({}, `r${i + 1}`, visible(r.title)), " ", el("span", { class: "kind" }, r.kind, " · ", visible(r.name)), el("br"),
         r.number ? [el("strong", {}, format(r.number.value, r.number.unit)), ` ${visible(r.number.what)}. `] : null, richSentence(r.verdict)))));
 }
 
@@ -108,7 +121,7 @@ function lay(data) {
     document.title = data.results.length === 1 ? `${data.results[0].title} – stoker` : "stoker report";
     const root = document.getElementById("page");
     root.append(
-        el("a", { class: "skip", href: "#main" }, "Skip to the results"),
+        link({ class: "skip" }, "main", "Skip to the results"),
         el("header", { class: "top" }, el("h1", {}, "stoker report"), el("p", {}, `made ${data.made} by stoker ${data.version}`)),
         data.results.length > 1 ? summary(data.results) : "",
         el("main", { id: "main", tabindex: -1 }, data.results.map(result)),
