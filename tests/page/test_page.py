@@ -229,6 +229,43 @@ def test_benchmarks_too(opened, results):
     assert near(numbers["samples/s"]["bench.json"], bench["samples_per_second"])
 
 
+# Which number of --json is the one of the verdict, and which tables hold which lists: [table, list, column, member].
+FIGURES = {
+    "pack": ("samples", []), "verify": (None, []), "inspect": ("samples", [("fields", "fields", "Bytes", "size_bytes")]),
+    "stage": (None, []), "job": ("jobs.0.used.cpu_share", [("jobs", "jobs", "CPU use", "used.cpu_share"), ("jobs", "jobs", "SU", "cost.su")]),
+    "doctor": (None, [("targets", "targets", "Free", "free_bytes"), ("file-systems", "file_systems", "Free", "free_bytes")]),
+}
+
+
+def member(value, path):
+    for name in path.split("."):
+        value = value[int(name)] if isinstance(value, list) else value.get(name)
+    return value
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_every_other_kind_too(opened, results, kind):
+    """A number on the page that differs from --json is a wrong one."""
+    at, (number, tables) = kind_at(opened, kind), FIGURES[kind]
+    said = json.loads((results["dir"] / f"{kind}.json").read_text())["result"]
+    big = float(opened.js(f"return document.querySelector('#r{at} .big strong').dataset.value"))
+    if number:
+        assert near(big, member(said, number))
+    facts = opened.js("return JSON.parse(document.getElementById('data').textContent).results[arguments[0] - 1].facts ?? []", at)
+    numbers = {json.dumps(v) for v in flat(said)}
+    assert facts and all(json.dumps(f["value"]) in numbers or f["value"] in flat(said) for f in facts), facts
+    for table, items, column, path in tables:
+        shown = [r[column] for r in cells(opened, f"r{at}-{table}")]
+        assert shown == ["–" if member(row, path) is None else member(row, path) for row in said[items]] and shown
+
+
+def flat(value):
+    """Every text and number of a result."""
+    if isinstance(value, dict):
+        return [v for one in value.values() for v in flat(one)]
+    return [v for one in value for v in flat(one)] if isinstance(value, list) else [value]
+
+
 def kind_at(browser, kind):
     """The number of the first result of that kind."""
     return browser.js("return [...document.querySelectorAll('.result')].findIndex(r => r.dataset.kind === arguments[0]) + 1", kind)
@@ -293,6 +330,28 @@ BEYOND = """return [...document.querySelectorAll('figure .chart')].flatMap(box =
         const data = s.getData(), axis = s.coordinateSystem.getAxis('y'), [low, high] = axis.scale.getExtent();
         return axis.type === 'category' ? [] : data.mapArray(data.mapDimension('y'), v => v).filter(v => v < low * 0.999999 || v > high * 1.000001)
             .map(v => [box.closest('figure').id, v]); }))"""
+
+
+# Texts that reach beyond the edges of their plot: [[figure, text]]. Letters are 12 high, which ECharts takes for less.
+CUT = """return [...document.querySelectorAll('figure .chart')].flatMap(box => box.chart.getZr().storage.getDisplayList(true).filter(d => d.style.text && !d.ignore)
+    .filter(d => { const r = d.getBoundingRect().clone(); if (d.transform) r.applyTransform(d.transform);
+        const middle = r.x + r.width / 2, half = Math.max(r.width, 12) / 2; return middle < half || middle + half > box.clientWidth; })
+    .map(d => [box.closest('figure').id, d.style.text]))"""
+
+
+def test_no_text_is_cut_off(opened):
+    """An axis whose name lacks its upper half cannot be put into a paper."""
+    assert opened.js(CUT) == []
+
+
+def test_the_first_page_says_it_all(opened):
+    """Who opens it sees a number and a sentence of each result, and which file it is of."""
+    results = opened.js("return JSON.parse(document.getElementById('data').textContent).results.map(r => [r.name, r.number?.what])")
+    listed = opened.js("return [...document.querySelectorAll('nav li')].map(l => [l.querySelector('.kind').textContent.split(' · ')[1], l.textContent, l.querySelector('strong')?.textContent])")
+    for (name, what), (shown, text, number) in zip(results, listed, strict=True):
+        assert shown == name and what in text and re.match(r"[<\d]", number), text
+    words = opened.js("return [...document.querySelectorAll('.evidence')].map(e => e.textContent).join(' ')")
+    assert words and "ratio" not in words and "`" not in opened.js("return [...document.querySelectorAll('.note, .verdict, .do')].map(e => e.textContent).join(' ')")
 
 
 def test_no_point_is_cut_off(opened):
@@ -559,8 +618,82 @@ def test_published_whole_or_not_at_all(tmp_path, results):
     run_stoker("report", results["dir"] / "load.json", "--files", "-o", out, rc=2)
 
 
-def test_a_darshan_log_too(tmp_path):
-    run_stoker("report", ROOT / "tests/data/darshan/mpi.txt", "-o", tmp_path / "page.html", rc=None)
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S).group(1))["results"]
+
+
+def blocks_of(result):
+    return {b["id"]: b for b in result["blocks"]}
+
+
+def test_a_darshan_log_too(results, tmp_path):
+    log = ROOT / "tests/data/darshan/mpi.txt"
+    run_stoker("report", log, "-o", tmp_path / "page.html")
+    shown, = data_of(tmp_path / "page.html")
+    said = run_stoker("report", log, "--json", "-").json()["result"]
+    assert shown["kind"] == "profile" and shown["verdict"] == said["verdict"]
+    assert [(r[0], r[6]) for r in blocks_of(shown)["files"]["rows"]] == [(f["name"], f["counters"]["read_bytes"]) for f in said["files"]]
+
+
+def test_results_of_one_name_are_told_apart(results, tmp_path):
+    """Whoever keeps each run in a folder of its own calls them all alike: before/profile and after/profile, a100/study.json and
+    h100/study.json. Drawn as one, the two would be a run that never was."""
+    tmp = results["dir"]
+    for letter in "ab":
+        (tmp_path / letter).mkdir()
+        shutil.copy(tmp / f"gpu-{letter}.json", tmp_path / letter / "study.json")
+        shutil.copytree(results["profile"], tmp_path / letter / "profile")
+    run_stoker("report", tmp_path / "a/study.json", tmp_path / "b/study.json", f"{tmp_path}/a/profile/", tmp_path / "b/profile",
+               tmp / "load.json", tmp / "load.json", "-o", tmp_path / "page.html")
+    shown = data_of(tmp_path / "page.html")
+    assert [r["name"] for r in shown] == ["a/profile", "b/profile", "load.json", "load.json (2)", "a/study, b/study", "profiles side by side"]
+    for letter, series in zip("ab", ("a/study", "b/study")):
+        said = json.loads((tmp / f"scale-{letter}.json").read_text())["result"]["series"][0]["points"]
+        mine = [(r[1], r[2], r[4]) for r in blocks_of(shown[4])["points"]["rows"] if r[0] == series]
+        assert mine == [(p["n"], p["runs"], p["value"]) for p in said]
+    assert {s["name"] for s in blocks_of(shown[5])["sizes"]["panels"][0]["series"]} == {"a/profile", "b/profile"}
+    assert shown[5]["number"]["what"] == "as fast as a/profile" and shown[5]["verdict"].startswith("b/profile took ")
+
+
+def test_series_of_one_name_in_two_studies_stay_two(tmp_path):
+    for name, scale in (("x", 1), ("y", 2)):
+        (tmp_path / f"{name}.csv").write_text("n,time\n" + "".join(f"{n},{scale * 8 / n}\n" for n in (1, 2, 4)))
+        run_stoker("scale", "--from", f"gpu={tmp_path}/{name}.csv", "--save", tmp_path / f"{name}.json")
+    done = run_stoker("report", tmp_path / "x.json", tmp_path / "y.json", "-o", tmp_path / "page.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    study, = data_of(tmp_path / "page.html")
+    assert [(r[0], r[1], r[4]) for r in blocks_of(study)["points"]["rows"]] == \
+        [("gpu", n, 8 / n) for n in (1, 2, 4)] + [("y: gpu", n, 16 / n) for n in (1, 2, 4)]
+
+
+def test_findings_of_several_profiles(results, tmp_path):
+    """A profile without findings is a column, too: the reader sees that the change took them away."""
+    logs = [ROOT / f"tests/data/darshan/{name}.txt" for name in ("mpi", "posix_stdio")]
+    run_stoker("report", *logs, "-o", tmp_path / "page.html")
+    table = blocks_of(data_of(tmp_path / "page.html")[-1])["findings"]
+    of = [{f["id"]: f["gain_s"] for f in run_stoker("report", log, "--json", "-").json()["result"]["findings"]} for log in logs]
+    assert [r[0] for r in table["rows"]] == list(of[0]) and of[0] and not of[1]
+    for rule, _, *cells in table["rows"]:
+        assert cells == [f"saves about {of[0][rule] * 1e3:.0f} ms", "not found"]
+
+
+def test_jobs_get_a_verdict_and_lines_to_copy(results, tmp_path):
+    (tmp_path / "fake").mkdir()
+    run_stoker("job", "--me", "--json", tmp_path / "jobs.json", env=FakeSlurm(tmp_path / "fake").env())
+    run_stoker("report", tmp_path / "jobs.json", "-o", tmp_path / "page.html")
+    said = json.loads((tmp_path / "jobs.json").read_text())["result"]
+    shown, = data_of(tmp_path / "page.html")
+    totals = said["totals"]
+    assert shown["verdict"].startswith(f"{totals['jobs']} jobs: {totals['by_state']['pending']} pending, ")
+    assert near(shown["number"]["value"], totals["core_hours_used"] / (totals["core_hours_used"] + totals["core_hours_idle"]))
+    assert {f["name"]: f["value"] for f in shown["facts"]}["Service units"] == totals["su"]
+    next_time = [(j["job"], n["line"], n["why"]) for j in said["jobs"] for n in j["next"]]
+    assert [(f["title"].split(",")[0], f.get("lines", [None])[0], f["what_to_do"]) for f in shown["findings"]] == \
+        [(f"job {job}", line, why) for job, line, why in next_time] and any(line for _, line, _ in next_time)
+    assert any(n.startswith("Job 27, memory: at least what is shown") for n in shown["notes"])
+    rows = blocks_of(shown)["jobs"]["rows"]
+    assert [(r[0], r[3], r[8], r[15]) for r in rows] == [(j["job"], j["state"], j["used"]["cpu_share"], j["cost"]["su"]) for j in said["jobs"]]
 
 
 @pytest.mark.parametrize("mode, expected", [(0o700, 0o600), (0o755, 0o644)])

@@ -37,10 +37,15 @@ static bool same_end(const char *a, const char *b, size_t parts)
     return n == length_of(b) - k && memcmp(a + i, b + k, n) == 0;
 }
 
+static bool same_path(const char *a, const char *b)
+{
+    return same_end(a, b, SIZE_MAX);
+}
+
 static bool is_taken(const char *const *path, size_t n, size_t i, size_t parts)
 {
     for (size_t k = 0; k < n; k++)
-        if (k != i && same_end(path[i], path[k], parts))
+        if (same_end(path[i], path[k], parts) && !same_path(path[i], path[k]))
             return true;
     return false;
 }
@@ -50,7 +55,7 @@ static size_t times_before(const char *const *path, size_t i)
 {
     size_t times = 0;
     for (size_t k = 0; k < i; k++)
-        times += same_end(path[i], path[k], SIZE_MAX);
+        times += same_path(path[i], path[k]);
     return times;
 }
 
