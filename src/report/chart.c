@@ -96,8 +96,9 @@ static double covers_from(const struct stk_profile *p, size_t i)
 static void add_covered(double from, double to, double x, double *sum, double *weight, size_t n)
 {
     const double moment = 1e-9; /* of a column: counts if nothing else does */
+    size_t first = (size_t)fmin(from, (double)(n - 1));
     to = fmin(to, (double)n);
-    for (size_t c = (size_t)fmin(from, (double)(n - 1)); c < n && (double)c <= to; c++) {
+    for (size_t c = first; c < n && (c == first || (double)c < to); c++) {
         double part = fmin(to, (double)(c + 1)) - fmax(from, (double)c);
         sum[c] += x * fmax(part, moment);
         weight[c] += fmax(part, moment);

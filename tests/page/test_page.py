@@ -266,6 +266,26 @@ def flat(value):
     return [v for one in value for v in flat(one)] if isinstance(value, list) else [value]
 
 
+# What is drawn of the panel of shares: the x of each line's last point, the end of the axis, and the sums of the stack.
+SHARES = """const c = document.querySelector(`#${arguments[0]} .chart`).chart, m = c.getModel(), o = c.getOption();
+    const lines = o.series.filter(s => s.id.startsWith('0:') && s.id.endsWith(':line'));
+    return {end: o.xAxis[0].max, ends: lines.map(s => s.data[s.data.length - 1][0]), first: lines.map(s => s.data[1][1]), z: lines.map(s => s.z)}"""
+
+
+def test_areas_stand_on_each_other(opened, results):
+    """Shares of the time fill the plot to its end, without a gap, also when one of them is hidden."""
+    at = kind_at(opened, "bench")
+    figure = f"r{at}-time"
+    values = [s["v"][1] for s in block_of(opened, at, "time")["panels"][0]["series"]]
+    drawn = opened.js(SHARES, figure)
+    assert drawn["ends"] == [drawn["end"]] * len(values) and drawn["z"] == sorted(drawn["z"], reverse=True)
+    assert all(near(a, 100 * sum(values[:k + 1])) for k, a in enumerate(drawn["first"])) and near(drawn["first"][-1], 100)
+    opened.click(f"#{figure} .legend button", "computing")
+    assert near(opened.js(SHARES, figure)["first"][-1], 100 - 100 * values[0])
+    opened.click(f"#{figure} .legend button", "computing")
+    assert near(opened.js(SHARES, figure)["first"][-1], 100)
+
+
 def kind_at(browser, kind):
     """The number of the first result of that kind."""
     return browser.js("return [...document.querySelectorAll('.result')].findIndex(r => r.dataset.kind === arguments[0]) + 1", kind)
@@ -346,10 +366,11 @@ def test_no_text_is_cut_off(opened):
 
 def test_the_first_page_says_it_all(opened):
     """Who opens it sees a number and a sentence of each result, and which file it is of."""
-    results = opened.js("return JSON.parse(document.getElementById('data').textContent).results.map(r => [r.name, r.number?.what])")
-    listed = opened.js("return [...document.querySelectorAll('nav li')].map(l => [l.querySelector('.kind').textContent.split(' · ')[1], l.textContent, l.querySelector('strong')?.textContent])")
-    for (name, what), (shown, text, number) in zip(results, listed, strict=True):
-        assert shown == name and what in text and re.match(r"[<\d]", number), text
+    listed = opened.js("return [...document.querySelectorAll('nav li')].map(l => [l.querySelector('.kind').textContent.split(' · ')[1], l.textContent])")
+    results = opened.js("""return [...document.querySelectorAll('.result')].map(r => [r.querySelector('.kind').textContent.split(' · ')[1],
+        r.querySelector('.big strong').textContent, r.querySelector('.verdict > p:last-child').textContent])""")
+    for (name, number, sentence), (shown, text) in zip(results, listed, strict=True):
+        assert shown == name and number in text.replace("\u00a0", " ") and sentence in text and sentence.endswith("."), text
     words = opened.js("return [...document.querySelectorAll('.evidence')].map(e => e.textContent).join(' ')")
     assert words and "ratio" not in words and "`" not in opened.js("return [...document.querySelectorAll('.note, .verdict, .do')].map(e => e.textContent).join(' ')")
 

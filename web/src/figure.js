@@ -33,7 +33,8 @@ function legend(plot, box) {
             const on = b.getAttribute("aria-pressed") !== "true";
             b.setAttribute("aria-pressed", String(on));
             box.hidden_.set(name, !on);
-            box.chart?.dispatchAction({ type: on ? "legendSelect" : "legendUnSelect", name });
+            if (box.chart)
+                redraw(box); // what stands on it moves
         });
         return b;
     }));
@@ -131,13 +132,17 @@ function draw(box, group) {
 
 const fit = (box, width) => { box.style.height = `${heightOf(box.plot, 0, width)}px`; };
 
-// What is written where depends on the width; the part that is shown stays.
+// What is written where depends on the width. The part that is shown stays.
 function resize(box) {
     if (box.clientWidth === box.drawnWidth)
         return;
-    const z = box.chart.getOption().dataZoom?.[0];
     fit(box, box.clientWidth);
     box.chart.resize();
+    redraw(box);
+}
+
+function redraw(box) {
+    const z = box.chart.getOption().dataZoom?.[0];
     restyle(box);
     if (z)
         box.chart.dispatchAction({ type: "dataZoom", start: z.start, end: z.end });
@@ -145,7 +150,7 @@ function resize(box) {
 
 export function restyle(box) {
     box.drawnWidth = box.clientWidth;
-    const option = optionOf(box.plot, theme(), false, box.clientWidth);
+    const option = optionOf(box.plot, theme(), false, box.clientWidth, box.hidden_);
     if (option.legend)
         option.legend.selected = Object.fromEntries([...box.hidden_].map(([name, off]) => [name, !off]));
     box.chart.setOption(option, { notMerge: true });

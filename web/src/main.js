@@ -99,10 +99,16 @@ function link(attributes, id, text) {
     return a;
 }
 
+// The number of a verdict, unless the sentence has it.
+function lead(r) {
+    const text = r.number && format(r.number.value, r.number.unit);
+    return text && !sentence(r.verdict).replaceAll("\u00a0", " ").includes(text) ? [el("strong", {}, text), ` ${visible(r.number.what)}. `] : null;
+}
+
 function summary(results) {
     return el("nav", { "aria-label": "Results" }, el("ol", {}, results.map((r, i) => el("li", {},
         link({}, `r${i + 1}`, visible(r.title)), " ", el("span", { class: "kind" }, r.kind, " · ", visible(r.name)), el("br"),
-        r.number ? [el("strong", {}, format(r.number.value, r.number.unit)), ` ${visible(r.number.what)}. `] : null, richSentence(r.verdict)))));
+        lead(r), richSentence(r.verdict)))));
 }
 
 // Charts and long tables are drawn when they come near the screen.

@@ -102,7 +102,19 @@ function whiskers(s, xs, sy, color, flip) {
 
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
 
-function drawn(s, data, color, number) {
+// Areas that stand on each other are drawn as sums, the largest first: ECharts leaves out steps of less
+// than a pixel, which two areas that only touch would show as a gap.
+function sums(panel, k, hidden) {
+    const below = panel.series.slice(0, k + 1).filter((s) => s.stack && !hidden.get(s.name));
+    return panel.series[k].v.map((v, i) => (v === null ? null : below.reduce((sum, s) => sum + (s.v[i] ?? 0), 0)));
+}
+const channels = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
+function mixed(color, ground, part) {
+    const [a, b] = [channels(color), channels(ground)];
+    return `rgb(${a.map((v, i) => Math.round(v * part + b[i] * (1 - part))).join(",")})`;
+}
+
+function drawn(s, data, color, number, look) {
     const base = { name: s.name, data, itemStyle: { color }, emphasis: { disabled: true }, z: 3 };
     const line = { ...base, type: "line", symbol: "none", lineStyle: { color, width: s.dash ? 1.5 : 2, type: s.dash ? "dashed" : "solid" }, sampling: undefined };
     switch (s.as) {
@@ -113,7 +125,7 @@ function drawn(s, data, color, number) {
     case "both":
         return { ...line, symbol: SYMBOLS[number % SYMBOLS.length], symbolSize: 8, lineStyle: { ...line.lineStyle, width: 1.2, opacity: 0.55 } };
     case "area":
-        return { ...line, step: "end", stack: s.stack, lineStyle: { color, width: s.stack ? 1 : 1.2 }, areaStyle: { color, opacity: s.stack ? 0.75 : 0.28 } };
+        return { ...line, step: "end", lineStyle: { color, width: s.stack ? 0 : 1.2 }, areaStyle: s.stack ? { color: mixed(color, look.ground, 0.8), opacity: 1 } : { color, opacity: 0.28 } };
     case "step":
         return { ...line, step: "end" };
     default:
@@ -225,7 +237,8 @@ function tipLines(plot, params, sx) {
     const head = sx.category ? sx.labels[seen[0].dataIndex] : format(seen[0].value[0] * sx.by, plot.x.unit ?? "");
     const lines = seen.map((p) => {
         const [panel, series] = p.seriesId.split(":").map(Number);
-        return `${visible(p.seriesName)}: ${format(plot.panels[panel].series[series].v[p.dataIndex] ?? null, plot.panels[panel].unit)}`;
+        const { v } = plot.panels[panel].series[series];
+        return `${visible(p.seriesName)}: ${format(v[Math.min(p.dataIndex, v.length - 1)] ?? null, plot.panels[panel].unit)}`;
     });
     return [sx.category ? head : `${plot.x.name} ${head}`, ...lines].join("\n");
 }
@@ -281,7 +294,9 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
     };
 }
 
-function seriesOf(plot, sx, sys, look, coloured, width) {
+const holds = (s, plot) => ["area", "step"].includes(s.as) && !s.x && plot.x.max !== undefined && s.v.length > 0;
+
+function seriesOf(plot, sx, sys, look, coloured, width, hidden) {
     const out = [];
     plot.panels.forEach((panel, i) => panel.series.forEach((s, k) => {
         const number = coloured.get(s.name), color = look.colors[number % look.colors.length];
@@ -291,8 +306,13 @@ function seriesOf(plot, sx, sys, look, coloured, width) {
             add((s.as === "points" || s.as === "both" ? whiskers : band)(s, xs, sy, color, plot.flip), "range");
         // A bar has a least height, so that one of few is seen; none has no bar.
         const bar = (v) => (s.as === "bar" && v === 0 ? null : div(v, sy));
-        const data = s.as === "bar" && sx.category ? s.v.map(bar) : xs.map((x, j) => (plot.flip ? [div(s.v[j], sy), x] : [x, div(s.v[j], sy)]));
-        add({ ...drawn(s, data, color, number), ...(k === 0 ? marksOf(plot, plot.flip ? sy : sx.by, look, i === 0, width) : {}) }, "line");
+        const v = s.as === "area" && s.stack ? sums(panel, k, hidden) : s.v;
+        const data = s.as === "bar" && sx.category ? s.v.map(bar) : xs.map((x, j) => (plot.flip ? [div(v[j], sy), x] : [x, div(v[j], sy)]));
+        // A value holds until the next; the last one to the end of the axis.
+        if (holds(s, plot))
+            data.push([div(plot.x.max, sx.by), div(v[v.length - 1], sy)]);
+        const below = s.as === "area" && s.stack ? { z: 3 - k / 100 } : {};
+        add({ ...drawn(s, data, color, number, look), ...below, ...(k === 0 ? marksOf(plot, plot.flip ? sy : sx.by, look, i === 0, width) : {}) }, "line");
     }));
     return out;
 }
@@ -318,14 +338,15 @@ export function legendOf(plot) {
     return map.size > 1 && !named ? [...map].filter(([name]) => known(name)).map(([name, number]) => [name, number, shape(all.find((s) => s.name === name))]) : [];
 }
 
-export function optionOf(plot, look, exporting, width) {
+// hidden: the names of series that the reader has switched off, each with true.
+export function optionOf(plot, look, exporting, width, hidden = new Map()) {
     if (plot.is === "heat")
         return heat(plot, look, exporting, width);
     const sx = scaleX(plot), sys = plot.panels.map(scaleY), coloured = colours(plot);
     const legend = exporting && legendOf(plot).length > 0;
     const option = {
         animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
-        grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured, width),
+        grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured, width, hidden),
         legend: { show: legend, top: 4, icon: "roundRect", itemWidth: 14, itemHeight: 8, itemGap: 26, data: legendOf(plot).map(([name]) => name), textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12 } },
         tooltip: tooltip(look, (p) => tipLines(plot, p, sx), "axis"),
         axisPointer: { link: [{ xAxisIndex: "all" }] },
