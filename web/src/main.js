@@ -49,7 +49,7 @@ function finding(f) {
 }
 
 function findings(list, id, title = "Findings") {
-    return el("section", { class: "block", "aria-labelledby": `${id}-findings` },
+    return el("section", { class: "block", "aria-labelledby": `${id}-findings ${id}-k` },
         el("h3", { id: `${id}-findings` }, title), list.slice(0, FINDINGS).map(finding),
         list.length > FINDINGS ? el("details", { class: "more" }, el("summary", {}, `${list.length - FINDINGS} more`), list.slice(FINDINGS).map(finding)) : null);
 }
@@ -72,13 +72,13 @@ function notes(list) {
 const BLOCKS = {
     plot: (b, id, group) => figure(b, id, group),
     heat: (b, id, group) => figure(b, id, group),
-    table: (b, id) => tableBlock(b, id),
+    table: (b, id, group) => tableBlock(b, id, group),
 };
 
 function result(r, i) {
     const id = `r${i + 1}`;
-    return el("section", { class: "result", id, "aria-labelledby": `${id}-h`, "data-kind": r.kind },
-        el("header", {}, el("p", { class: "kind" }, r.kind, " · ", visible(r.name)), el("h2", { id: `${id}-h` }, visible(r.title))),
+    return el("section", { class: "result", id, "aria-labelledby": `${id}-h ${id}-k`, "data-kind": r.kind },
+        el("header", {}, el("p", { class: "kind", id: `${id}-k` }, r.kind, " · ", visible(r.name)), el("h2", { id: `${id}-h` }, visible(r.title))),
         el("div", { class: "verdict" }, number(r.number), el("p", {}, richSentence(r.verdict))),
         r.facts?.length ? facts(r.facts) : null,
         r.findings?.length ? findings(r.findings, id, r.findings_title) : null,

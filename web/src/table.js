@@ -101,17 +101,18 @@ function matcher(words, texts) {
     };
 }
 
-export function tableBlock(block, id) {
+// group: of its result, whose name tells the sections of two results apart.
+export function tableBlock(block, id, group) {
     const heading = el("h3", { id: `${id}-h` }, block.title);
     const note = block.text ? el("p", { class: "note" }, rich(block.text)) : null;
     if (block.rows.length <= PLAIN)
-        return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h` }, heading, note,
+        return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h ${group}-k` }, heading, note,
             toolbar(block, id), plainTable(block.columns, block.rows, block.title));
     const place = el("div", { class: "window" });
     const count = el("span", { class: "count", role: "status" }, `${block.rows.length.toLocaleString("en-US")} rows`);
     const texts = block.columns.flatMap((c, i) => isText(c) ? [i] : []);
     const input = el("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${block.title}`, spellcheck: "false" });
-    const section = el("section", { class: "block", id, "aria-labelledby": `${id}-h` }, heading, note,
+    const section = el("section", { class: "block", id, "aria-labelledby": `${id}-h ${group}-k` }, heading, note,
         toolbar(block, id, el("span", { class: "filter" }, input, count)), place,
         el("div", { class: "paper" }, plainTable(block.columns, block.rows.slice(0, 25), `${block.title}: first rows`)));
     section.ready = () => {

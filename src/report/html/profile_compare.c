@@ -223,7 +223,7 @@ static void put_findings(struct stk_jw *w, const struct stk_pg_profiles *all)
 
 static void put_comparison(struct stk_jw *w, const struct stk_pg_profiles *all)
 {
-    struct stk_pg_column column[STK_PG_PROFILES_MAX + 1] = {{"what", "", "text"}};
+    struct stk_pg_column column[STK_PG_PROFILES_MAX + 1] = {{"what", "Figure", "text"}};
     struct stk_compare_row row;
     struct stk_report first = stk_pg_report_of(all->judged[0]);
     for (size_t k = 0; k < all->n; k++)
