@@ -587,6 +587,41 @@ def test_policy_stops_a_script_that_got_in(browser, page, tmp_path):
     assert any("Content Security Policy" in c for c in browser.complaints())
 
 
+RANKS = 600
+
+
+def many_ranks(path):
+    """A benchmark of many ranks: the last of each hundred waits longer than the others."""
+    bins = 64
+    ranks = [{"rank": r, "utilisation": 0.5, "wait_seconds": 1, "wait_over_time": [0.09 if r % 100 == 99 else 0.01 + (r * b % 7) / 1000 for b in range(bins)]} for r in range(RANKS)]
+    result = {"utilisation": 0.5, "io_share": 0.4, "ranks": RANKS, "per_rank": ranks,
+              "over_time": {"bin_seconds": 0.1, "steps": [5] * bins, "compute": [1] * bins, "wait": [1] * bins}}
+    path.write_text(json.dumps({"schema": 1, "command": "bench", "arguments": [], "settings": {}, "result": result}))
+
+
+def test_many_ranks_are_seen_at_once(browser, page, tmp_path):
+    """ECharts paints a heat map over seconds: a reader would take the missing half for idle ranks, and so would the saved picture."""
+    many_ranks(tmp_path / "many.json")
+    run_stoker("report", tmp_path / "many.json", "-o", tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.draw_all()
+    heat = block_of(browser, 1, "heat")
+    assert heat["y"]["v"][0] == "0 to 2" and len(heat["y"]["v"]) == RANKS // 3
+    assert [i for i, row in enumerate(heat["v"]) if max(row) == 0.9] == [r // 3 for r in range(99, RANKS, 100)]
+    chart = "document.querySelector('#r1-heat .chart').chart"
+    assert browser.js(f"return {chart}.getZr().storage.getDisplayList().filter(d => d.incremental).length") == 0
+    browser.js(f"{chart}.dispatchAction({{type: 'dataZoom', start: 20, end: 60}})")
+    assert browser.js(f"return {chart}.getZr().storage.getDisplayList().filter(d => d.incremental).length") == 0
+    # The ends of the axis of ranks are ranks.
+    low, high = browser.js("const a = document.querySelector('#r1-balance .chart').chart.getOption().xAxis[0]; return [a.min, a.max]")
+    assert -20 < low < 0 and RANKS - 1 < high < RANKS + 20
+    browser.click("#r1-heat .tools button", "PNG")
+    picture = browser.saved("r1-heat.png")
+    image = pytest.importorskip("PIL.Image").open(io.BytesIO(picture)).convert("RGB")
+    column = [image.getpixel((image.width // 2, y)) for y in range(3 * 40, image.height - 3 * 56)]
+    assert (255, 255, 255) not in column
+
+
 def test_links_work_in_a_notebook(browser, results, tmp_path):
     """In a frame, a link to a place is one of the notebook: it would load the notebook into the frame."""
     run_stoker("report", results["profile"], results["dir"] / "load.json", "-o", tmp_path / "page.html")

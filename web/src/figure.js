@@ -9,10 +9,20 @@ import { format } from "./units.js";
 
 const ROWS = 600; // of the data that is written out
 
+// ECharts 6.1 takes every heat map for one that grows (getIncrementalId()) and paints it piece by piece,
+// over seconds: a picture that is saved meanwhile would lack its lower half.
+function paintAtOnce(chart, plot) {
+    if (plot.is !== "heat")
+        return;
+    chart.getZr().storage.getDisplayList(true).forEach((d) => { d.incremental = 0; });
+    chart.getZr().refreshImmediately();
+}
+
 function savePng(plot, name) {
     const height = heightOf(plot, legendOf(plot).length, WIDE);
     const chart = echarts.init(document.createElement("div"), null, { renderer: "canvas", width: WIDE, height, devicePixelRatio: 3 });
     chart.setOption(optionOf(plot, LIGHT, true, WIDE));
+    paintAtOnce(chart, plot);
     chart.renderToCanvas({ pixelRatio: 3, backgroundColor: "#ffffff" }).toBlob((b) => save(name, "image/png", b), "image/png");
     chart.dispose();
 }
@@ -126,6 +136,7 @@ function draw(box, group) {
     restyle(box);
     if (plot.link)
         link(box, `${group} ${plot.link}`);
+    chart.on("datazoom", () => paintAtOnce(chart, plot));
     chart.getZr().on("dblclick", () => zoom(box, 0));
     new ResizeObserver(() => resize(box)).observe(box);
 }
@@ -156,6 +167,7 @@ export function restyle(box) {
     box.chart.setOption(option, { notMerge: true });
     if (!box.plot.flip && !matchMedia("(pointer: coarse)").matches)
         box.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+    paintAtOnce(box.chart, box.plot);
 }
 
 export function figure(plot, id, group) {

@@ -8,7 +8,7 @@ import {
 import * as echarts from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { visible } from "./dom.js";
-import { axisName, format, step } from "./units.js";
+import { axisName, axisStep, format, step } from "./units.js";
 
 echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, AxisPointerComponent,
     DataZoomInsideComponent, GridComponent, LegendPlainComponent, MarkAreaComponent, MarkLineComponent,
@@ -40,7 +40,7 @@ function topOfPanel(panel) {
 }
 
 function scaleY(panel) {
-    const top = topOfPanel(panel), [by, unit] = step(panel.unit, panel.max ?? top);
+    const top = topOfPanel(panel), [by, unit] = axisStep(panel.unit, panel.max ?? top);
     if (panel.scale === "log")
         return { by, ...logScale(panel, by, unit) };
     const scale = { by, name: axisName(panel.name, panel.unit, unit) };
@@ -261,6 +261,15 @@ function twoLines(text, letters) {
     return `${text.slice(0, cut)}\n${rest.length > letters ? `${rest.slice(0, letters - 1)}…` : rest}`;
 }
 
+// Many points, over numbers: the axis ends a little beyond them.
+const isCloud = (plot, sx) => !sx.category && plot.x.scale !== "log" && plot.x.v?.length > 0 && plot.panels.every((p) => p.series.every((s) => s.as === "points"));
+function around(plot, sx) {
+    if (!isCloud(plot, sx))
+        return {};
+    const low = Math.min(...plot.x.v) / sx.by, high = Math.max(...plot.x.v) / sx.by, beyond = 0.015 * (high - low || 1);
+    return { min: low - beyond, max: high + beyond };
+}
+
 // ---- panels ----
 
 function panelAxes(plot, i, sx, sy, look, last, width) {
@@ -269,10 +278,10 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
         ...base, gridIndex: i, type: sx.category ? "category" : plot.x.scale === "log" ? "log" : "value",
         logBase: 2, min: ticks ? ticks[0] / BEYOND : plot.x.min === undefined ? undefined : plot.x.min / sx.by,
         max: ticks ? ticks[ticks.length - 1] * BEYOND : plot.x.max === undefined ? undefined : plot.x.max / sx.by,
-        minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : plot.panels.some((p) => p.series.some((s) => s.as === "points")) ? ["2%", "2%"] : undefined,
+        ...around(plot, sx), minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : undefined,
         data: sx.category ? sx.labels : undefined,
         name: last ? sx.name : "", nameLocation: "middle", nameGap: 30,
-        axisLabel: { ...base.axisLabel, show: last, customValues: ticks ?? undefined, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined ? undefined : false },
+        axisLabel: { ...base.axisLabel, show: last, customValues: ticks ?? undefined, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined && !isCloud(plot, sx) ? undefined : false, showMinLabel: isCloud(plot, sx) ? false : undefined },
         axisTick: { ...base.axisTick, show: last, alignWithLabel: true, customValues: ticks ?? undefined },
         splitLine: { ...base.splitLine, show: false },
         axisPointer: { label: { show: false } },
@@ -381,6 +390,8 @@ function roundTicks(values, most) {
     return ticks;
 }
 
+const ROW_LABELS = 24; // most rows that are named; a group of ranks by its first
+
 function heat(plot, look, exporting, width) {
     const [by, unit] = step(plot.x.unit, most(plot.x.v));
     const [vby, vunit] = step(plot.unit, plot.max ?? most(plot.v.flat()));
@@ -392,7 +403,7 @@ function heat(plot, look, exporting, width) {
         animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
         grid: { left: 76, right: 22, top: 34, bottom: 50, outerBoundsMode: "none" },
         xAxis: { ...base, type: "category", data: plot.x.v.map((x, i) => String(ticks.get(i) ?? Number((x / by).toPrecision(3)))), name: axisName(plot.x.name, plot.x.unit, unit), nameLocation: "middle", nameGap: 30, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, interval: (i) => ticks.has(i) } },
-        yAxis: { ...base, type: "category", inverse: true, data: plot.y.v.map(String), name: plot.y.name, nameLocation: "middle", nameGap: 52, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, width: 42, overflow: "truncate" } },
+        yAxis: { ...base, type: "category", inverse: true, data: plot.y.v.map(String), name: plot.y.name, nameLocation: "middle", nameGap: 52, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, width: 42, overflow: "truncate", interval: (i) => i % Math.ceil(rows / ROW_LABELS) === 0, formatter: (v) => v.split(" to ")[0] } },
         visualMap: { type: "continuous", min: 0, max: plot.max === undefined ? top : plot.max / vby, calculable: false, orient: "horizontal", right: 22, top: 0, itemHeight: 120, itemWidth: 10, inRange: { color: look.heat }, text: [`${Number((plot.max === undefined ? top : plot.max / vby).toPrecision(2))}${vunit ? ` ${vunit}` : ""}`, `${plot.name}  0`], textStyle: { color: look.faint, fontFamily: FONT, fontSize: 11 }, formatter: (v) => String(Number(v.toPrecision(2))) },
         series: [{ type: "heatmap", id: "0:0:line", name: plot.name, data: cells, progressive: 0, emphasis: { disabled: true }, animation: false, itemStyle: { borderWidth: 0 } }],
         tooltip: tooltip(look, (p) => `${plot.y.name} ${plot.y.v[p.value[1]]}\n${plot.x.name} ${format(plot.x.v[p.value[0]], plot.x.unit)}\n${plot.name}: ${format(p.value[2] * vby, plot.unit)}`, "item"),

@@ -19,6 +19,12 @@ const STEPS = {
 // What findings call their units.
 const SAME = { bytes: "B", "bytes/s": "B/s", seconds: "s", ratio: "x" };
 
+// The same for an axis, where large counts have no room.
+export function axisStep(unit, most) {
+    const counts = [[1e9, "billions"], [1e6, "millions"]];
+    return (unit === "count" && counts.find(([by]) => most >= 2 * by)) || step(unit, most);
+}
+
 // The factor and name of the unit in which values up to `most` are written.
 export function step(unit, most) {
     const all = STEPS[SAME[unit] ?? unit];

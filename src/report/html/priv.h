@@ -145,6 +145,13 @@ bool stk_pg_any_of(const struct stk_jval *rows, const char *name); /* one has th
 const char *stk_pg_argument(const struct stk_pg_input *in, size_t i, const char *otherwise);
 /* Adds the array of texts `name` of the result as its notes. */
 void stk_pg_notes_of(struct stk_jw *w, const struct stk_jval *obj, const char *name);
+/* Rows of a heat map: more are neither told apart on a screen nor drawn soon. Neighbours form groups
+ * of that many; each cell is the largest of its group, so that one slow rank of many is seen. */
+#define STK_PG_HEAT_ROWS 256
+static inline size_t stk_pg_heat_group(size_t rows)
+{
+    return (rows + STK_PG_HEAT_ROWS - 1) / STK_PG_HEAT_ROWS;
+}
 /* Few ranks are bars, many are points. */
 #define STK_PG_RANK_BARS 64
 static inline const char *stk_pg_rank_scale(size_t ranks)
