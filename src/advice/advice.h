@@ -16,7 +16,7 @@ enum stk_severity { STK_SEV_NOTE, STK_SEV_LOW, STK_SEV_MEDIUM, STK_SEV_HIGH };
 struct stk_evidence { /* for machines; the sentences are for people */
     const char *name; /* "mean_read_bytes" */
     double value;
-    const char *unit; /* "bytes", "s", "ratio", "count" */
+    const char *unit; /* "bytes", "s", "share" (0..1), "ratio", "count" */
 };
 
 struct stk_finding {

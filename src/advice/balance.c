@@ -494,8 +494,8 @@ void stk_rule_accelerator_waits(struct advisor *ad)
     stk_advice_say(ad, f, "First at %s, last at %s of the run; its mean utilisation is %s.",
                    stk_advice_time(ad, w.first_s), stk_advice_time(ad, w.last_s),
                    stk_advice_percent(ad, ad->a->gpu_util_mean));
-    stk_advice_number(ad, f, "idle_with_io", share, "ratio");
-    stk_advice_number(ad, f, "gpu_util_mean", ad->a->gpu_util_mean, "ratio");
+    stk_advice_number(ad, f, "idle_with_io", share, "share");
+    stk_advice_number(ad, f, "gpu_util_mean", ad->a->gpu_util_mean, "share");
     const char *other = ad->out->nfindings > 1 ? ad->out->finding[0].id : NULL;
     if (other)
         stk_advice_do(ad, f, "The other findings say what it waits for: begin with %s.", other);

@@ -162,7 +162,7 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_say(ad, f, "Of %s cores, %.1f were busy on average.",
                    stk_advice_count(ad, (double)ad->a->cores), ad->cores_used);
     stk_advice_number(ad, f, "workers_per_rank", lanes, "count");
-    stk_advice_number(ad, f, "worker_cpu", ad->worker_cpu, "ratio");
+    stk_advice_number(ad, f, "worker_cpu", ad->worker_cpu, "share");
     stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
     stk_advice_do(ad, f, "Decode with as many workers or threads as a rank has cores.");

@@ -204,7 +204,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                        stk_advice_size(ad, w->node_bytes));
     stk_advice_number(ad, f, "reread", again, "ratio");
     stk_advice_number(ad, f, "node_bytes", w->node_bytes, "bytes");
-    stk_advice_number(ad, f, "random", w->reads > 0 ? w->random / w->reads : 0, "ratio");
+    stk_advice_number(ad, f, "random", w->reads > 0 ? w->random / w->reads : 0, "share");
     stk_advice_number(ad, f, "read_s", w->read_s, "s");
     stk_advice_do(ad, f, "Copy what is read to each node once and read it there.%s%s",
                   memory ? " Files in /dev/shm count against the job's memory." : "",

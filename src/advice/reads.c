@@ -298,8 +298,8 @@ static void random_reads_of(struct advisor *ad, const char *format)
                    stk_advice_time(ad, t.read_s / t.jumps));
     stk_advice_number(ad, f, "reads", t.reads, "count");
     stk_advice_number(ad, f, "piece_bytes", t.bytes / t.jumps, "bytes");
-    stk_advice_number(ad, f, "random", t.random / t.reads, "ratio");
-    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
+    stk_advice_number(ad, f, "random", t.random / t.reads, "share");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "share");
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
     random_actions(ad, f, &t, reach);
@@ -371,8 +371,8 @@ static void prefetch_of(struct advisor *ad, const char *format)
                    "ahead while the program computes.",
                    stk_advice_percent(ad, stk_advice_share(ad, wait)));
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
-    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
-    stk_advice_number(ad, f, "wait_share", stk_advice_share(ad, wait), "ratio");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "share");
+    stk_advice_number(ad, f, "wait_share", stk_advice_share(ad, wait), "share");
     name_files(ad, f, format, is_demand_stream);
     stk_advice_do(ad, f,
                   "Use a buffer of megabytes and read many samples ahead, not one. stoker's "

@@ -137,7 +137,8 @@ unsigned stk_terminal_rows(void)
     return size().ws_row - 1u;
 }
 
-/* Clears each line to its end, then the rest of the screen, so that nothing flickers. */
+/* Clears line by line, then the rest of the screen, so that nothing flickers. A line is cleared before
+ * its text: after a text that fills it, the cursor is still on the last letter. */
 void stk_terminal_draw(struct stk_buf *text, const char *foot, bool colour)
 {
     struct stk_buf out = STK_BUF_INIT;
@@ -145,8 +146,9 @@ void stk_terminal_draw(struct stk_buf *text, const char *foot, bool colour)
     stk_buf_puts(&out, "\033[H");
     for (unsigned rows = stk_terminal_rows(); *p && rows; rows--) {
         size_t n = strcspn(p, "\n");
+        stk_buf_puts(&out, "\033[K");
         stk_style_apply(p, n, colour, &out);
-        stk_buf_puts(&out, "\033[K\r\n");
+        stk_buf_puts(&out, "\r\n");
         p += n + (p[n] == '\n');
     }
     stk_buf_printf(&out, "\033[J%s", foot);

@@ -83,31 +83,50 @@ static double reading_limit(enum stk_series what)
     return what == STK_SERIES_MEMORY ? 1e18 : 1e6;
 }
 
-/* Means of the readings of a column. Cores and memory of several launchers add up; a column without
- * a reading repeats the previous one, since a reading covers the second before it. */
+/* A reading covers the time since the one before it of the same launcher: rates are means over that
+ * time. The first covers its moment only. Readings stand by launcher, then time. */
+static double covers_from(const struct stk_profile *p, size_t i)
+{
+    const struct stk_prof_reading *r = &p->reading[i];
+    bool first = i == 0 || p->reading[i - 1].launcher != r->launcher;
+    return first ? r->at_s : fmax(0, fmin(p->reading[i - 1].at_s, r->at_s));
+}
+
+/* Adds a value to the columns between two places, weighted by the part of each that it covers. */
+static void add_covered(double from, double to, double x, double *sum, double *weight, size_t n)
+{
+    const double moment = 1e-9; /* of a column: counts if nothing else does */
+    size_t first = (size_t)fmin(from, (double)(n - 1));
+    to = fmin(to, (double)n);
+    for (size_t c = first; c < n && (c == first || (double)c < to); c++) {
+        double part = fmin(to, (double)(c + 1)) - fmax(from, (double)c);
+        sum[c] += x * fmax(part, moment);
+        weight[c] += fmax(part, moment);
+    }
+}
+
+/* Cores and memory of several launchers add up. */
 static bool from_readings(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
     double span = stk_report_span_s(p);
-    double sum[MAX_COLUMN] = {0}, count[MAX_COLUMN] = {0};
+    double sum[MAX_COLUMN] = {0}, weight[MAX_COLUMN] = {0};
     uint32_t launchers = 0;
     bool any = false;
     if (n > MAX_COLUMN || !(span > 0))
         return false;
     for (size_t i = 0; i < p->nreadings; i++) {
         const struct stk_prof_reading *s = &p->reading[i];
-        double x = reading_value(s, what), at = s->at_s / span * (double)n;
+        double x = reading_value(s, what), per_s = (double)n / span;
         launchers = s->launcher + 1 > launchers ? s->launcher + 1 : launchers;
-        if (!(x >= 0 && x < reading_limit(what)) || !(at >= 0))
+        if (!(x >= 0 && x < reading_limit(what)) || !(s->at_s >= 0))
             continue;
-        size_t c = at < (double)n ? (size_t)at : n - 1;
-        sum[c] += x;
-        count[c]++;
+        add_covered(covers_from(p, i) * per_s, s->at_s * per_s, x, sum, weight, n);
         any = true;
     }
     bool adds_up = what == STK_SERIES_CPU || what == STK_SERIES_MEMORY;
     double scale = adds_up ? (double)launchers : 1;
     for (size_t c = 0; c < n; c++)
-        v[c] = count[c] > 0 ? sum[c] / count[c] * scale : c ? v[c - 1] : -1;
+        v[c] = weight[c] > 0 ? sum[c] / weight[c] * scale : -1;
     return any;
 }
 

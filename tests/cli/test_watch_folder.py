@@ -204,6 +204,7 @@ def test_the_screen_of_a_benchmark_fits_and_comes_off(data, columns, rows):
         last = t.screens()[-1]
         assert len(last) <= rows and max(map(len, last)) <= columns and last[0].startswith("bench  ")
         assert re.search(rb"\x1b\[[0-9;]*3[0-9]m", t.seen)  # in colour
+        assert not re.search(rb"[^\nH]\x1b\[K\r+\n", t.seen)  # it would clear the last letter of a full line
         t.write(b"\x03")
         assert t.end() == 130 and t.is_as_before()
         after = t.seen.split(b"\x1b[?1049l")[-1]
@@ -273,6 +274,25 @@ def test_a_profile_that_runs(stoker, start, tmp_path):
     run.communicate(b"\n")
     got = look(stoker, tmp_path / "p")
     assert got["state"] == "ended" and got["why"] is None
+
+
+RANKS = """import os, subprocess, sys
+if len(sys.argv) > 2:
+    open(sys.argv[1], 'rb').read()
+else:
+    for rank in range(2):
+        subprocess.run([sys.executable, *sys.argv, 'rank'], env={**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}, check=True)
+"""
+
+
+def test_who_started_the_ranks_is_none_of_them(stoker, tmp_path):
+    """A third rank of two would be looked for in vain."""
+    (tmp_path / "ranks.py").write_text(RANKS)
+    (tmp_path / "input").write_bytes(b"x" * 1000000)
+    subprocess.run([STOKER, "profile", "-q", "-o", tmp_path / "p", PYTHON, tmp_path / "ranks.py", tmp_path / "input"], env=clean_env(), check=True)
+    got = look(stoker, tmp_path / "p")
+    assert sorted(r["rank"] for r in got["ranks"]) == ["0", "1", "beside"]
+    assert all(r["read_bytes"] >= 1000000 for r in got["ranks"] if r["rank"] != "beside")
 
 
 def test_a_profile_whose_launcher_was_killed(stoker, tmp_path):

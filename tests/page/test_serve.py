@@ -90,7 +90,27 @@ def test_a_growing_study_refreshes(tmp_path, result):
     assert int(server.ask()[2]["Refresh"]) >= 2
     os.utime(folder / "study.json", (1, 1))
     assert server.ask()[2]["Refresh"] is None
+    (folder / "status.json").write_text("{}")  # a run that takes longer than two minutes: the runner says that it is there
+    assert int(server.ask()[2]["Refresh"]) >= 2
+    os.utime(folder / "status.json", (1, 1))
+    assert server.ask()[2]["Refresh"] is None
     assert server.end(signal.SIGTERM) == 0
+
+
+def test_a_study_whose_first_run_has_not_ended(tmp_path, result):
+    """Whoever opens the page right after the start of a study waits there for its first number."""
+    folder = tmp_path / "study"
+    folder.mkdir(mode=0o700)
+    for name in ("plan.json", "runs.jsonl", "status.json"):
+        (folder / name).write_text("{}\n")
+    server = Server(folder)
+    status, text, headers = server.ask()
+    assert status == 200 and "No run of the study has ended yet." in text and int(headers["Refresh"]) >= 2
+    (tmp_path / "t.csv").write_text("n,time\n1,10\n2,6\n4,4\n")
+    run_stoker("scale", "--from", tmp_path / "t.csv", "--save", folder / "study.json")
+    status, text, _ = server.ask()
+    assert status == 200 and "No run of the study" not in text and '"id":"speedup"' in text
+    assert server.end() == 0
 
 
 def test_what_is_wrong_is_said_before_an_address(result):

@@ -24,6 +24,11 @@ export const prose = (text) => visible(String(text).trim()).replace(/(\d) us\b/g
 export const sentence = (text) => prose(text).replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/([^.!?:])$/, "$1.");
 export const capital = (text) => sentence(text).replace(/\.$/, "");
 
+// The same with `code` as an element, for the page.
+const spans = (text) => text.split("`").map((part, i, all) => (i % 2 && i < all.length - 1 ? el("code", {}, part) : part));
+export const rich = (text) => spans(prose(text));
+export const richSentence = (text) => spans(sentence(text));
+
 let status;
 export function say(text) {
     status ??= document.body.appendChild(el("div", { role: "status", class: "unseen" }));

@@ -1,6 +1,6 @@
 // figure.js - a plot on the page: its chart, legend, buttons, what the keyboard does, its data as a
 // table, and its copies as SVG, PNG and CSV.
-import { button, csv, el, prose, save, say, visible } from "./dom.js";
+import { button, csv, el, rich, save, say, visible } from "./dom.js";
 import { echarts, heightOf, legendOf, optionOf, tableOf } from "./plot.js";
 import { svgOf, WIDE } from "./svg.js";
 import { plainTable } from "./table.js";
@@ -9,10 +9,20 @@ import { format } from "./units.js";
 
 const ROWS = 600; // of the data that is written out
 
+// ECharts 6.1 takes every heat map for one that grows (getIncrementalId()) and paints it piece by piece,
+// over seconds: a picture that is saved meanwhile would lack its lower half.
+function paintAtOnce(chart, plot) {
+    if (plot.is !== "heat")
+        return;
+    chart.getZr().storage.getDisplayList(true).forEach((d) => { d.incremental = 0; });
+    chart.getZr().refreshImmediately();
+}
+
 function savePng(plot, name) {
     const height = heightOf(plot, legendOf(plot).length, WIDE);
     const chart = echarts.init(document.createElement("div"), null, { renderer: "canvas", width: WIDE, height, devicePixelRatio: 3 });
     chart.setOption(optionOf(plot, LIGHT, true, WIDE));
+    paintAtOnce(chart, plot);
     chart.renderToCanvas({ pixelRatio: 3, backgroundColor: "#ffffff" }).toBlob((b) => save(name, "image/png", b), "image/png");
     chart.dispose();
 }
@@ -33,7 +43,8 @@ function legend(plot, box) {
             const on = b.getAttribute("aria-pressed") !== "true";
             b.setAttribute("aria-pressed", String(on));
             box.hidden_.set(name, !on);
-            box.chart?.dispatchAction({ type: on ? "legendSelect" : "legendUnSelect", name });
+            if (box.chart)
+                redraw(box); // what stands on it moves
         });
         return b;
     }));
@@ -125,19 +136,24 @@ function draw(box, group) {
     restyle(box);
     if (plot.link)
         link(box, `${group} ${plot.link}`);
+    chart.on("datazoom", () => paintAtOnce(chart, plot));
     chart.getZr().on("dblclick", () => zoom(box, 0));
     new ResizeObserver(() => resize(box)).observe(box);
 }
 
 const fit = (box, width) => { box.style.height = `${heightOf(box.plot, 0, width)}px`; };
 
-// What is written where depends on the width; the part that is shown stays.
+// What is written where depends on the width. The part that is shown stays.
 function resize(box) {
     if (box.clientWidth === box.drawnWidth)
         return;
-    const z = box.chart.getOption().dataZoom?.[0];
     fit(box, box.clientWidth);
     box.chart.resize();
+    redraw(box);
+}
+
+function redraw(box) {
+    const z = box.chart.getOption().dataZoom?.[0];
     restyle(box);
     if (z)
         box.chart.dispatchAction({ type: "dataZoom", start: z.start, end: z.end });
@@ -145,12 +161,13 @@ function resize(box) {
 
 export function restyle(box) {
     box.drawnWidth = box.clientWidth;
-    const option = optionOf(box.plot, theme(), false, box.clientWidth);
+    const option = optionOf(box.plot, theme(), false, box.clientWidth, box.hidden_);
     if (option.legend)
         option.legend.selected = Object.fromEntries([...box.hidden_].map(([name, off]) => [name, !off]));
     box.chart.setOption(option, { notMerge: true });
     if (!box.plot.flip && !matchMedia("(pointer: coarse)").matches)
         box.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+    paintAtOnce(box.chart, box.plot);
 }
 
 export function figure(plot, id, group) {
@@ -161,7 +178,7 @@ export function figure(plot, id, group) {
     fit(box, Math.min(1040, document.documentElement.clientWidth - 40));
     keys(box);
     const fig = el("figure", { class: "block", id, "aria-labelledby": `${id}-h` },
-        el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, prose(plot.text)) : null),
+        el("figcaption", {}, el("h3", { id: `${id}-h` }, visible(plot.title)), plot.text ? el("p", { class: "note" }, rich(plot.text)) : null),
         buttons(plot, id, box), legend(plot, box), box, el("div", { class: "paper print" }), dataTable(plot));
     fig.ready = () => draw(box, group);
     fig.box = box;

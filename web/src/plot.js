@@ -8,7 +8,7 @@ import {
 import * as echarts from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { visible } from "./dom.js";
-import { axisName, format, step } from "./units.js";
+import { axisName, axisStep, format, step } from "./units.js";
 
 echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, AxisPointerComponent,
     DataZoomInsideComponent, GridComponent, LegendPlainComponent, MarkAreaComponent, MarkLineComponent,
@@ -40,7 +40,7 @@ function topOfPanel(panel) {
 }
 
 function scaleY(panel) {
-    const top = topOfPanel(panel), [by, unit] = step(panel.unit, panel.max ?? top);
+    const top = topOfPanel(panel), [by, unit] = axisStep(panel.unit, panel.max ?? top);
     if (panel.scale === "log")
         return { by, ...logScale(panel, by, unit) };
     const scale = { by, name: axisName(panel.name, panel.unit, unit) };
@@ -102,7 +102,19 @@ function whiskers(s, xs, sy, color, flip) {
 
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
 
-function drawn(s, data, color, number) {
+// Areas that stand on each other are drawn as sums, the largest first: ECharts leaves out steps of less
+// than a pixel, which two areas that only touch would show as a gap.
+function sums(panel, k, hidden) {
+    const below = panel.series.slice(0, k + 1).filter((s) => s.stack && !hidden.get(s.name));
+    return panel.series[k].v.map((v, i) => (v === null ? null : below.reduce((sum, s) => sum + (s.v[i] ?? 0), 0)));
+}
+const channels = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
+function mixed(color, ground, part) {
+    const [a, b] = [channels(color), channels(ground)];
+    return `rgb(${a.map((v, i) => Math.round(v * part + b[i] * (1 - part))).join(",")})`;
+}
+
+function drawn(s, data, color, number, look) {
     const base = { name: s.name, data, itemStyle: { color }, emphasis: { disabled: true }, z: 3 };
     const line = { ...base, type: "line", symbol: "none", lineStyle: { color, width: s.dash ? 1.5 : 2, type: s.dash ? "dashed" : "solid" }, sampling: undefined };
     switch (s.as) {
@@ -113,7 +125,7 @@ function drawn(s, data, color, number) {
     case "both":
         return { ...line, symbol: SYMBOLS[number % SYMBOLS.length], symbolSize: 8, lineStyle: { ...line.lineStyle, width: 1.2, opacity: 0.55 } };
     case "area":
-        return { ...line, step: "end", stack: s.stack, lineStyle: { color, width: s.stack ? 0 : 1.2 }, areaStyle: { color, opacity: s.stack ? 0.75 : 0.28 } };
+        return { ...line, step: "end", lineStyle: { color, width: s.stack ? 0 : 1.2 }, areaStyle: s.stack ? { color: mixed(color, look.ground, 0.8), opacity: 1 } : { color, opacity: 0.28 } };
     case "step":
         return { ...line, step: "end" };
     default:
@@ -225,7 +237,8 @@ function tipLines(plot, params, sx) {
     const head = sx.category ? sx.labels[seen[0].dataIndex] : format(seen[0].value[0] * sx.by, plot.x.unit ?? "");
     const lines = seen.map((p) => {
         const [panel, series] = p.seriesId.split(":").map(Number);
-        return `${visible(p.seriesName)}: ${format(plot.panels[panel].series[series].v[p.dataIndex] ?? null, plot.panels[panel].unit)}`;
+        const { v } = plot.panels[panel].series[series];
+        return `${visible(p.seriesName)}: ${format(v[Math.min(p.dataIndex, v.length - 1)] ?? null, plot.panels[panel].unit)}`;
     });
     return [sx.category ? head : `${plot.x.name} ${head}`, ...lines].join("\n");
 }
@@ -248,6 +261,15 @@ function twoLines(text, letters) {
     return `${text.slice(0, cut)}\n${rest.length > letters ? `${rest.slice(0, letters - 1)}…` : rest}`;
 }
 
+// Many points, over numbers: the axis ends a little beyond them.
+const isCloud = (plot, sx) => !sx.category && plot.x.scale !== "log" && plot.x.v?.length > 0 && plot.panels.every((p) => p.series.every((s) => s.as === "points"));
+function around(plot, sx) {
+    if (!isCloud(plot, sx))
+        return {};
+    const low = Math.min(...plot.x.v) / sx.by, high = Math.max(...plot.x.v) / sx.by, beyond = 0.015 * (high - low || 1);
+    return { min: low - beyond, max: high + beyond };
+}
+
 // ---- panels ----
 
 function panelAxes(plot, i, sx, sy, look, last, width) {
@@ -256,10 +278,10 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
         ...base, gridIndex: i, type: sx.category ? "category" : plot.x.scale === "log" ? "log" : "value",
         logBase: 2, min: ticks ? ticks[0] / BEYOND : plot.x.min === undefined ? undefined : plot.x.min / sx.by,
         max: ticks ? ticks[ticks.length - 1] * BEYOND : plot.x.max === undefined ? undefined : plot.x.max / sx.by,
-        minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : plot.panels.some((p) => p.series.some((s) => s.as === "points")) ? ["2%", "2%"] : undefined,
+        ...around(plot, sx), minInterval: sx.whole ? 1 : undefined, boundaryGap: sx.category ? true : undefined,
         data: sx.category ? sx.labels : undefined,
         name: last ? sx.name : "", nameLocation: "middle", nameGap: 30,
-        axisLabel: { ...base.axisLabel, show: last, customValues: ticks ?? undefined, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined ? undefined : false },
+        axisLabel: { ...base.axisLabel, show: last, customValues: ticks ?? undefined, showMaxLabel: plot.x.scale === "log" ? true : plot.x.max === undefined && !isCloud(plot, sx) ? undefined : false, showMinLabel: isCloud(plot, sx) ? false : undefined },
         axisTick: { ...base.axisTick, show: last, alignWithLabel: true, customValues: ticks ?? undefined },
         splitLine: { ...base.splitLine, show: false },
         axisPointer: { label: { show: false } },
@@ -268,7 +290,7 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
         ...base, gridIndex: i, type: panel.scale === "log" ? "log" : "value", logBase: panel.base ?? 10,
         min: panel.min === undefined ? sy.min : panel.min / sy.by, max: panel.max === undefined ? sy.max : panel.max / sy.by, interval: sy.interval,
         // A long name stands in two lines: names of neighbouring panels must not run together.
-        name: sy.name.length * LETTER > tall(plot, i) ? sy.name.replace(" (", "\n(") : sy.name, nameLocation: "middle", nameGap: 52,
+        name: sy.name.length * LETTER > tall(plot, i) ? sy.name.replace(" (", "\n(") : sy.name, nameLocation: "middle", nameGap: sy.name.length * LETTER > tall(plot, i) ? 45 : 52,
         nameTextStyle: { ...base.nameTextStyle, width: tall(plot, i) + 10, overflow: "break", lineHeight: 13 }, splitNumber: plot.panels.length > 1 && i ? 2 : 4,
         axisLine: { show: false }, axisTick: { show: false },
         axisLabel: { ...base.axisLabel, formatter: sy.label, showMinLabel: sy.ragged?.min ? false : undefined, showMaxLabel: sy.ragged?.max ? false : undefined },
@@ -281,7 +303,9 @@ function panelAxes(plot, i, sx, sy, look, last, width) {
     };
 }
 
-function seriesOf(plot, sx, sys, look, coloured, width) {
+const holds = (s, plot) => ["area", "step"].includes(s.as) && !s.x && plot.x.max !== undefined && s.v.length > 0;
+
+function seriesOf(plot, sx, sys, look, coloured, width, hidden) {
     const out = [];
     plot.panels.forEach((panel, i) => panel.series.forEach((s, k) => {
         const number = coloured.get(s.name), color = look.colors[number % look.colors.length];
@@ -291,8 +315,13 @@ function seriesOf(plot, sx, sys, look, coloured, width) {
             add((s.as === "points" || s.as === "both" ? whiskers : band)(s, xs, sy, color, plot.flip), "range");
         // A bar has a least height, so that one of few is seen; none has no bar.
         const bar = (v) => (s.as === "bar" && v === 0 ? null : div(v, sy));
-        const data = s.as === "bar" && sx.category ? s.v.map(bar) : xs.map((x, j) => (plot.flip ? [div(s.v[j], sy), x] : [x, div(s.v[j], sy)]));
-        add({ ...drawn(s, data, color, number), ...(k === 0 ? marksOf(plot, plot.flip ? sy : sx.by, look, i === 0, width) : {}) }, "line");
+        const v = s.as === "area" && s.stack ? sums(panel, k, hidden) : s.v;
+        const data = s.as === "bar" && sx.category ? s.v.map(bar) : xs.map((x, j) => (plot.flip ? [div(v[j], sy), x] : [x, div(v[j], sy)]));
+        // A value holds until the next; the last one to the end of the axis.
+        if (holds(s, plot))
+            data.push([div(plot.x.max, sx.by), div(v[v.length - 1], sy)]);
+        const below = s.as === "area" && s.stack ? { z: 3 - k / 100 } : {};
+        add({ ...drawn(s, data, color, number, look), ...below, ...(k === 0 ? marksOf(plot, plot.flip ? sy : sx.by, look, i === 0, width) : {}) }, "line");
     }));
     return out;
 }
@@ -318,14 +347,15 @@ export function legendOf(plot) {
     return map.size > 1 && !named ? [...map].filter(([name]) => known(name)).map(([name, number]) => [name, number, shape(all.find((s) => s.name === name))]) : [];
 }
 
-export function optionOf(plot, look, exporting, width) {
+// hidden: the names of series that the reader has switched off, each with true.
+export function optionOf(plot, look, exporting, width, hidden = new Map()) {
     if (plot.is === "heat")
         return heat(plot, look, exporting, width);
     const sx = scaleX(plot), sys = plot.panels.map(scaleY), coloured = colours(plot);
     const legend = exporting && legendOf(plot).length > 0;
     const option = {
         animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
-        grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured, width),
+        grid: [], xAxis: [], yAxis: [], series: seriesOf(plot, sx, sys, look, coloured, width, hidden),
         legend: { show: legend, top: 4, icon: "roundRect", itemWidth: 14, itemHeight: 8, itemGap: 26, data: legendOf(plot).map(([name]) => name), textStyle: { color: look.ink, fontFamily: FONT, fontSize: 12 } },
         tooltip: tooltip(look, (p) => tipLines(plot, p, sx), "axis"),
         axisPointer: { link: [{ xAxisIndex: "all" }] },
@@ -360,6 +390,8 @@ function roundTicks(values, most) {
     return ticks;
 }
 
+const ROW_LABELS = 24; // most rows that are named; a group of ranks by its first
+
 function heat(plot, look, exporting, width) {
     const [by, unit] = step(plot.x.unit, most(plot.x.v));
     const [vby, vunit] = step(plot.unit, plot.max ?? most(plot.v.flat()));
@@ -371,7 +403,7 @@ function heat(plot, look, exporting, width) {
         animation: false, backgroundColor: exporting ? "#ffffff" : "transparent", textStyle: { fontFamily: FONT },
         grid: { left: 76, right: 22, top: 34, bottom: 50, outerBoundsMode: "none" },
         xAxis: { ...base, type: "category", data: plot.x.v.map((x, i) => String(ticks.get(i) ?? Number((x / by).toPrecision(3)))), name: axisName(plot.x.name, plot.x.unit, unit), nameLocation: "middle", nameGap: 30, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, interval: (i) => ticks.has(i) } },
-        yAxis: { ...base, type: "category", inverse: true, data: plot.y.v.map(String), name: plot.y.name, nameLocation: "middle", nameGap: 52, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, width: 42, overflow: "truncate" } },
+        yAxis: { ...base, type: "category", inverse: true, data: plot.y.v.map(String), name: plot.y.name, nameLocation: "middle", nameGap: 52, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { ...base.axisLabel, width: 42, overflow: "truncate", interval: (i) => i % Math.ceil(rows / ROW_LABELS) === 0, formatter: (v) => v.split(" to ")[0] } },
         visualMap: { type: "continuous", min: 0, max: plot.max === undefined ? top : plot.max / vby, calculable: false, orient: "horizontal", right: 22, top: 0, itemHeight: 120, itemWidth: 10, inRange: { color: look.heat }, text: [`${Number((plot.max === undefined ? top : plot.max / vby).toPrecision(2))}${vunit ? ` ${vunit}` : ""}`, `${plot.name}  0`], textStyle: { color: look.faint, fontFamily: FONT, fontSize: 11 }, formatter: (v) => String(Number(v.toPrecision(2))) },
         series: [{ type: "heatmap", id: "0:0:line", name: plot.name, data: cells, progressive: 0, emphasis: { disabled: true }, animation: false, itemStyle: { borderWidth: 0 } }],
         tooltip: tooltip(look, (p) => `${plot.y.name} ${plot.y.v[p.value[1]]}\n${plot.x.name} ${format(plot.x.v[p.value[0]], plot.x.unit)}\n${plot.name}: ${format(p.value[2] * vby, plot.unit)}`, "item"),

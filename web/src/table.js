@@ -3,7 +3,7 @@ import {
     FilterModule, FormatModule, InteractionModule, KeybindingsModule, ResizeColumnsModule,
     ResizeTableModule, SortModule, Tabulator,
 } from "tabulator-tables";
-import { button, csv, el, prose, save, say, visible } from "./dom.js";
+import { button, csv, el, prose, rich, save, say, visible } from "./dom.js";
 import { format } from "./units.js";
 
 Tabulator.registerModule([FilterModule, FormatModule, InteractionModule, KeybindingsModule,
@@ -18,12 +18,14 @@ const isText = (c) => c.unit === "text" || c.unit === "prose";
 // Columns in which no row has anything are not shown; CSV has them.
 const filled = (columns, rows) => columns.flatMap((c, i) => (rows.some((r) => r[i] !== null && r[i] !== undefined && r[i] !== "") ? [i] : []));
 
-// Text is wrapped, short text is not, and a column of long text gets room.
+// Text is wrapped, short text is not, and a column of long text gets room. On paper only the shortest
+// stays whole: fourteen columns fit a sheet.
+const SHORT = 14, MIDDLE = 28;
 function kindOf(column, i, rows) {
     if (!isText(column))
         return "number";
     const longest = rows.reduce((m, r) => Math.max(m, String(r[i] ?? "").length), 0);
-    return longest <= 14 ? "text short" : longest > 36 ? "text long" : "text";
+    return longest <= SHORT ? "text short" : longest <= MIDDLE ? "text middle" : "text long";
 }
 
 // The rows of a column of unit "row" have units of their own, behind the last column.
@@ -99,17 +101,18 @@ function matcher(words, texts) {
     };
 }
 
-export function tableBlock(block, id) {
+// group: of its result, whose name tells the sections of two results apart.
+export function tableBlock(block, id, group) {
     const heading = el("h3", { id: `${id}-h` }, block.title);
-    const note = block.text ? el("p", { class: "note" }, prose(block.text)) : null;
+    const note = block.text ? el("p", { class: "note" }, rich(block.text)) : null;
     if (block.rows.length <= PLAIN)
-        return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h` }, heading, note,
+        return el("section", { class: block.rows.length <= KEPT ? "block kept" : "block", id, "aria-labelledby": `${id}-h ${group}-k` }, heading, note,
             toolbar(block, id), plainTable(block.columns, block.rows, block.title));
     const place = el("div", { class: "window" });
     const count = el("span", { class: "count", role: "status" }, `${block.rows.length.toLocaleString("en-US")} rows`);
     const texts = block.columns.flatMap((c, i) => isText(c) ? [i] : []);
     const input = el("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${block.title}`, spellcheck: "false" });
-    const section = el("section", { class: "block", id, "aria-labelledby": `${id}-h` }, heading, note,
+    const section = el("section", { class: "block", id, "aria-labelledby": `${id}-h ${group}-k` }, heading, note,
         toolbar(block, id, el("span", { class: "filter" }, input, count)), place,
         el("div", { class: "paper" }, plainTable(block.columns, block.rows.slice(0, 25), `${block.title}: first rows`)));
     section.ready = () => {

@@ -1,5 +1,5 @@
 // units.js - numbers as people read them. A unit is a word of the data: "s", "B", "B/s", "count",
-// "share", "x" (a factor), "per s", "" (a plain number) or "text".
+// "share", "x" or "ratio" (a factor), "per s", "" (a plain number) or "text".
 
 const digits = (v, n = 3) => {
     const a = Math.abs(v);
@@ -17,7 +17,13 @@ const STEPS = {
 };
 
 // What findings call their units.
-const SAME = { bytes: "B", "bytes/s": "B/s", seconds: "s" };
+const SAME = { bytes: "B", "bytes/s": "B/s", seconds: "s", ratio: "x" };
+
+// The same for an axis, where large counts have no room.
+export function axisStep(unit, most) {
+    const counts = [[1e9, "billions"], [1e6, "millions"]];
+    return (unit === "count" && counts.find(([by]) => most >= 2 * by)) || step(unit, most);
+}
 
 // The factor and name of the unit in which values up to `most` are written.
 export function step(unit, most) {
@@ -28,6 +34,15 @@ export function step(unit, most) {
     // Minutes and hours begin later than at one: 90 s is easier to read than 1.5 min.
     const fits = ([f]) => a >= (f === 60 ? 180 : f === 3600 ? 7200 : f);
     return [...all].reverse().find(fits) ?? all[a === 0 && all === STEPS.s ? 3 : 0];
+}
+
+// A product, as C computes it: the number of a verdict is then rounded as in its sentence. More than
+// a hundredth of a percent is noise.
+function percent(share) {
+    const v = 100 * share, a = Math.abs(v);
+    if (a > 0 && a < 0.01)
+        return `< ${v < 0 ? "-" : ""}0.01 %`;
+    return `${a < 1 ? Number(v.toFixed(2)) : digits(v)} %`;
 }
 
 export function format(v, unit) {
@@ -41,6 +56,8 @@ export function format(v, unit) {
         return v.toLocaleString("en-US");
     if (unit === "per s")
         return `${digits(v)}/s`;
+    if (unit === "share")
+        return percent(v);
     const [factor, name] = step(unit, v);
     const text = digits(v / factor);
     return name === "×" ? `${text}×` : name ? `${text} ${name}` : text;
@@ -48,5 +65,5 @@ export function format(v, unit) {
 
 // "read rate (MiB/s)"
 export function axisName(name, unit, unitName) {
-    return unitName ? `${name} (${unitName})` : name;
+    return unitName && !(unit === "per s" && name.endsWith("/s")) ? `${name} (${unitName})` : name;
 }

@@ -6,10 +6,7 @@
 
 #include <stdio.h>
 
-#include "report/grid.h"
-
 #define RANKS_AS_BARS 32 /* more are points */
-#define HEAT_ROWS     1024
 
 static const struct stk_pg_column facts[] = {
     {"utilisation", "Utilisation", "share"},
@@ -197,13 +194,30 @@ static void put_balance(struct stk_jw *w, const struct stk_jval *rows)
     stk_pg_plot_end(w);
 }
 
-static void put_wait_row(struct stk_jw *w, const struct stk_jval *rank, size_t bins, double bin_s)
+/* The largest of n ranks. */
+static void put_wait_row(struct stk_jw *w, const struct stk_jval *rank, size_t n, size_t bins,
+                         double bin_s)
 {
-    const struct stk_jval *list = stk_json_get(rank, "wait_over_time");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < bins; i++)
-        stk_pg_value(w, fmin(1, item_of(list, i) / bin_s));
+    for (size_t i = 0; i < bins; i++) {
+        double most = NAN;
+        for (size_t k = 0; k < n; k++)
+            most = fmax(most, item_of(stk_json_get(&rank[k], "wait_over_time"), i) / bin_s);
+        stk_pg_value(w, fmin(1, most));
+    }
     stk_jw_close(w, ']');
+}
+
+static void put_wait_name(struct stk_jw *w, const struct stk_jval *rank, size_t n)
+{
+    char text[60];
+    if (n == 1) {
+        stk_pg_value(w, stk_pg_get(rank, "rank"));
+        return;
+    }
+    snprintf(text, sizeof text, "%.0f to %.0f", stk_pg_get(rank, "rank"),
+             stk_pg_get(&rank[n - 1], "rank"));
+    stk_jw_str(w, text);
 }
 
 static void put_heat(struct stk_jw *w, const struct stk_jval *rows, const struct stk_jval *course)
@@ -212,11 +226,11 @@ static void put_heat(struct stk_jw *w, const struct stk_jval *rows, const struct
         return;
     double bin_s = stk_pg_get(course, "bin_seconds");
     size_t bins = stk_json_get(course, "steps")->len;
-    size_t shown = rows->len < HEAT_ROWS ? rows->len : HEAT_ROWS;
-    char text[160];
-    snprintf(text, sizeof text, "The share of time in which a rank waited for data%s.",
-             shown < rows->len ? "; the first 1,024 ranks" : "");
-    stk_pg_heat(w, "heat", "Ranks over time", text);
+    size_t group = stk_pg_heat_group(rows->len);
+    stk_pg_heat(w, "heat", "Ranks over time",
+                group > 1 ? "The share of time in which a rank waited for data: a row is of several "
+                            "neighbouring ranks, and shows the one that waited most."
+                          : "The share of time in which a rank waited for data.");
     stk_jw_put_str(w, "link", "time");
     stk_jw_put_str(w, "name", "waiting for data");
     stk_jw_put_str(w, "unit", "share");
@@ -226,14 +240,14 @@ static void put_heat(struct stk_jw *w, const struct stk_jval *rows, const struct
     stk_jw_put_str(w, "name", "rank");
     stk_jw_key(w, "v");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < shown; i++)
-        stk_pg_value(w, stk_pg_get(&rows->item[i], "rank"));
+    for (size_t i = 0; i < rows->len; i += group)
+        put_wait_name(w, &rows->item[i], rows->len - i < group ? rows->len - i : group);
     stk_jw_close(w, ']');
     stk_jw_close(w, '}');
     stk_jw_key(w, "v");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < shown; i++)
-        put_wait_row(w, &rows->item[i], bins, bin_s);
+    for (size_t i = 0; i < rows->len; i += group)
+        put_wait_row(w, &rows->item[i], rows->len - i < group ? rows->len - i : group, bins, bin_s);
     stk_jw_close(w, ']');
     stk_jw_close(w, '}');
 }
@@ -342,7 +356,7 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
         snprintf(text, sizeof text,
                  "The accelerators compute %s of the time; %s goes into I/O: waiting for data, "
                  "loading and checkpoints.",
-                 stk_percent_text(use, a, sizeof a), stk_percent_text(io, b, sizeof b));
+                 stk_pg_percent(use, a, sizeof a), stk_pg_percent(io, b, sizeof b));
     stk_jw_put_str(w, "verdict",
                    lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");
     stk_pg_number(w, use, "share", "of the time, the accelerators compute");

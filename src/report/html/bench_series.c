@@ -245,7 +245,7 @@ static void put_bars(struct stk_jw *w, const struct stk_pg_benches *all)
 
 static void put_numbers(struct stk_jw *w, const struct stk_pg_benches *all)
 {
-    struct stk_pg_column column[RUNS_MAX + 1] = {{"what", "", "text"}};
+    struct stk_pg_column column[RUNS_MAX + 1] = {{"what", "Figure", "text"}};
     for (size_t k = 0; k < all->n; k++)
         column[k + 1] = (struct stk_pg_column){all->name[k], all->name[k], "row"};
     stk_pg_table(w, "numbers", "Numbers", NULL, column, all->n + 1);

@@ -243,6 +243,13 @@ void stk_pg_table_end(struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+const char *stk_pg_percent(double share, char *buf, size_t size)
+{
+    double v = 100 * share;
+    snprintf(buf, size, fabs(v) >= 1000 ? "%.0f %%" : "%.3g %%", v);
+    return buf;
+}
+
 /* ---- from a --json result ------------------------------------------------------------------ */
 
 bool stk_pg_has_rows(const struct stk_jval *rows)

@@ -111,6 +111,8 @@ static int add_doctor(struct stk_page *page, const struct stk_pg_input *in, stru
     if (path) {
         snprintf(text, sizeof text, "read from %.300s, the fastest here", path);
         stk_pg_number(w, most, "B/s", text);
+    } else {
+        stk_pg_number(w, stk_pg_get(r, "target.room_bytes"), "B", "of room for copies");
     }
     stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
     stk_pg_blocks(w);

@@ -118,10 +118,10 @@ static int open_file(struct stk_pg_input *in, struct stk_buf *text, struct stk_a
     return root->type == STK_JOBJ ? open_envelope(in, err) : 0;
 }
 
-static int add_input(struct stk_page *page, const char *path, const char *trust,
+static int add_input(struct stk_page *page, const char *path, const char *name, const char *trust,
                      struct stk_err *err)
 {
-    struct stk_pg_input in = {.path = path, .name = stk_base_name(path), .trust = trust};
+    struct stk_pg_input in = {.path = path, .name = name, .trust = trust};
     struct stk_buf text = STK_BUF_INIT;
     struct stk_arena arena = {0};
     const struct stk_pg_kind *kind = NULL;
@@ -161,8 +161,13 @@ int stk_page_data(const char *const *path, size_t n, const char *trust, struct s
     int rc = 0;
     stk_jw_init(&page.w, out, false);
     put_head(&page.w);
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = add_input(&page, path[i], trust, err);
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct stk_buf name = STK_BUF_INIT;
+        stk_pg_name(path, n, i, &name);
+        rc = stk_buf_check(&name, err);
+        rc = rc ? rc : add_input(&page, path[i], stk_buf_cstr(&name), trust, err);
+        stk_buf_release(&name);
+    }
     for (size_t i = 0; stk_pg_kinds[i] && !rc; i++)
         rc = stk_pg_kinds[i]->finish ? stk_pg_kinds[i]->finish(&page, err) : 0;
     stk_jw_close(&page.w, ']');

@@ -67,11 +67,12 @@ static void put_epoch_plot(struct stk_jw *w, const struct stk_jval *rows)
 
 static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
 {
-    char text[240], count[32];
+    char text[240], count[32], waited[32];
     double rate = stk_pg_get(r, "samples_per_second"), stall = stk_pg_get(r, "stall_fraction");
     snprintf(text, sizeof text,
-             "The loader delivered %s samples per second; the caller waited %.3g %% of the time.",
-             stk_format_count(stk_nearest(rate), count, sizeof count), 100 * stall);
+             "The loader delivered %s samples per second; the caller waited %s of the time.",
+             stk_format_count(stk_nearest(rate), count, sizeof count),
+             stk_pg_percent(stall, waited, sizeof waited));
     stk_jw_put_str(w, "verdict",
                    isfinite(rate) && isfinite(stall) ? text : "The result has no speed.");
     stk_pg_number(w, rate, "", "samples per second");

@@ -11,13 +11,17 @@
 
 /* A result as it was named. */
 struct stk_pg_input {
-    const char *path, *name; /* name: the last component of path */
+    const char *path, *name; /* name: no other result of the page has it (stk_pg_name()) */
     const char *trust;
     bool folder;
     const char *command;           /* of a --json result; NULL: something else */
     const struct stk_jval *result; /* its member "result" */
     const struct stk_jval *root;   /* of any JSON file; NULL: not JSON */
 };
+
+/* Appends the name of the i-th of n results: the last part of its path, and as many parts before it
+ * as tell it from the others. */
+void stk_pg_name(const char *const *path, size_t n, size_t i, struct stk_buf *out);
 
 struct stk_page; /* results being gathered */
 
@@ -110,6 +114,9 @@ void stk_pg_table(struct stk_jw *w, const char *id, const char *title, const cha
                   const struct stk_pg_column *column, size_t n);
 void stk_pg_table_end(struct stk_jw *w);
 
+/* "7.98 %": with the digits that the page itself gives a share. */
+const char *stk_pg_percent(double share, char *buf, size_t size);
+
 /* ---- from a --json result ------------------------------------------------------------------- */
 
 /* A member, or one of a member: "io.latency.p99_s", "times_ci.0". */
@@ -138,6 +145,13 @@ bool stk_pg_any_of(const struct stk_jval *rows, const char *name); /* one has th
 const char *stk_pg_argument(const struct stk_pg_input *in, size_t i, const char *otherwise);
 /* Adds the array of texts `name` of the result as its notes. */
 void stk_pg_notes_of(struct stk_jw *w, const struct stk_jval *obj, const char *name);
+/* Rows of a heat map: more are neither told apart on a screen nor drawn soon. Neighbours form groups
+ * of that many; each cell is the largest of its group, so that one slow rank of many is seen. */
+#define STK_PG_HEAT_ROWS 256
+static inline size_t stk_pg_heat_group(size_t rows)
+{
+    return (rows + STK_PG_HEAT_ROWS - 1) / STK_PG_HEAT_ROWS;
+}
 /* Few ranks are bars, many are points. */
 #define STK_PG_RANK_BARS 64
 static inline const char *stk_pg_rank_scale(size_t ranks)

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/file.h"
@@ -46,7 +47,8 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     stk_pg_value(w, c[STK_C_READS] ? u->random : NAN);
     stk_pg_value(w, u->distinct_bytes ? u->reread : NAN);
     stk_jw_u64(w, u->files);
-    stk_jw_str(w, u->format && *u->format ? u->format : NULL);
+    bool says_more = u->format && *u->format && strcmp(u->format, u->name) != 0;
+    stk_jw_str(w, says_more ? u->format : NULL); /* a format's format is no news */
     stk_jw_close(w, ']');
 }
 

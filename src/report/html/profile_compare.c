@@ -176,16 +176,26 @@ static bool was_said(const struct stk_pg_profiles *all, size_t k, const struct s
     return finding_of(all->judged[k], f->id) != f;
 }
 
+/* What a profile has of a rule. */
+static void put_finding_cell(struct stk_jw *w, const struct stk_finding *mine)
+{
+    char gain[40], text[80];
+    if (mine && mine->gain_s > 0)
+        snprintf(text, sizeof text, "saves about %s",
+                 stk_word_time(mine->gain_s, gain, sizeof gain));
+    else
+        snprintf(text, sizeof text, mine ? "found; gain unknown" : "not found");
+    stk_jw_str(w, text);
+}
+
 static void put_finding_row(struct stk_jw *w, const struct stk_pg_profiles *all,
                             const struct stk_finding *f)
 {
     stk_jw_open(w, '[');
     stk_jw_str(w, f->id);
     stk_jw_str(w, f->title);
-    for (size_t k = 0; k < all->n; k++) {
-        const struct stk_finding *mine = finding_of(all->judged[k], f->id);
-        stk_pg_value(w, mine ? mine->gain_s : NAN);
-    }
+    for (size_t k = 0; k < all->n; k++)
+        put_finding_cell(w, finding_of(all->judged[k], f->id));
     stk_jw_close(w, ']');
 }
 
@@ -195,13 +205,12 @@ static void put_findings(struct stk_jw *w, const struct stk_pg_profiles *all)
                                                             {"title", "Finding", "text"}};
     size_t n = 0;
     for (size_t k = 0; k < all->n; k++) {
-        column[k + 2] = (struct stk_pg_column){all->name[k], all->name[k], "s"};
+        column[k + 2] = (struct stk_pg_column){all->name[k], all->name[k], "prose"};
         n += all->judged[k]->advice.nfindings;
     }
     if (!n)
         return;
-    stk_pg_table(w, "findings", "Findings",
-                 "The time that each would save; no number: the profile has no such finding.",
+    stk_pg_table(w, "findings", "Findings", "Which profiles have each, and the time that it costs.",
                  column, all->n + 2);
     for (size_t k = 0; k < all->n; k++)
         for (size_t i = 0; i < all->judged[k]->advice.nfindings; i++)
@@ -214,7 +223,7 @@ static void put_findings(struct stk_jw *w, const struct stk_pg_profiles *all)
 
 static void put_comparison(struct stk_jw *w, const struct stk_pg_profiles *all)
 {
-    struct stk_pg_column column[STK_PG_PROFILES_MAX + 1] = {{"what", "", "text"}};
+    struct stk_pg_column column[STK_PG_PROFILES_MAX + 1] = {{"what", "Figure", "text"}};
     struct stk_compare_row row;
     struct stk_report first = stk_pg_report_of(all->judged[0]);
     for (size_t k = 0; k < all->n; k++)
@@ -234,23 +243,36 @@ static void put_comparison(struct stk_jw *w, const struct stk_pg_profiles *all)
     stk_pg_table_end(w);
 }
 
-/* The first two, as `stoker report BEFORE AFTER` has them. */
+/* The fastest of those that can be compared with the first; 0: none can. */
+static size_t fastest(const struct stk_pg_profiles *all)
+{
+    struct stk_report first = stk_pg_report_of(all->judged[0]);
+    size_t best = 0;
+    for (size_t k = 1; k < all->n; k++) {
+        struct stk_report r = stk_pg_report_of(all->judged[k]);
+        double run_s = r.a->p->run_s;
+        if (stk_report_comparable(&first, &r) && first.a->p->run_s > 0 && run_s > 0 &&
+            (!best || run_s < profile_of(all, best)->run_s))
+            best = k;
+    }
+    return best;
+}
+
+/* Against the first, as `stoker report BEFORE AFTER` has it. */
 static void put_change(struct stk_jw *w, const struct stk_pg_profiles *all)
 {
-    struct stk_report x = stk_pg_report_of(all->judged[0]), y = stk_pg_report_of(all->judged[1]);
-    double before = x.a->p->run_s, after = y.a->p->run_s;
-    char text[320];
-    bool ok = stk_report_comparable(&x, &y) && before > 0 && after > 0;
-    if (ok)
-        snprintf(text, sizeof text,
-                 "The run of the second profile took %.3g s instead of %.3g s. One run each: how "
-                 "much of that is chance is unknown.",
-                 after, before);
-    else
-        snprintf(text, sizeof text, "A run failed or was not recorded to its end: no verdict.");
-    stk_jw_put_str(w, "verdict", text);
-    if (ok)
-        stk_pg_number(w, before / after, "x", "as fast as the first profile");
+    size_t best = fastest(all);
+    double before = profile_of(all, 0)->run_s, after = profile_of(all, best)->run_s;
+    char text[900], what[320], a[40], b[40];
+    snprintf(text, sizeof text,
+             "%.300s took %s%s, %.300s %s. One run each: how much of that is chance is unknown.",
+             all->name[best], stk_word_time(after, a, sizeof a), all->n > 2 ? ", the least of the others" : "",
+             all->name[0], stk_word_time(before, b, sizeof b));
+    stk_jw_put_str(w, "verdict",
+                   best ? text : "A run failed or was not recorded to its end: no verdict.");
+    snprintf(what, sizeof what, "as fast as %.300s", all->name[0]);
+    if (best)
+        stk_pg_number(w, before / after, "x", what);
 }
 
 int stk_pg_profiles_compare(struct stk_page *page, struct stk_err *err)

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEAT_ROWS 1024 /* more units are drawn in groups */
-
 /* ---- the run over time --------------------------------------------------------------------- */
 
 struct lane {
@@ -206,16 +204,16 @@ static void unit_names(const struct stk_profile *p, char (*name)[16], bool *rank
             snprintf(name[p->proc[i].unit], sizeof name[0], "beside");
 }
 
-/* The mean over a group of units, from `first` on. */
+/* The largest of a group of units, from `first` on. */
 static void put_heat_row(struct stk_jw *w, const struct stk_profile *p, size_t first, size_t n)
 {
     stk_jw_open(w, '[');
     for (size_t i = 0; i < STK_PROF_UNIT_BINS; i++) {
-        double sum = 0;
+        double most = 0;
         for (size_t k = first; k < first + n; k++)
-            sum += (double)p->unit_busy[k * STK_PROF_UNIT_BINS + i];
+            most = fmax(most, (double)p->unit_busy[k * STK_PROF_UNIT_BINS + i]);
         char text[24];
-        int len = snprintf(text, sizeof text, "%.3g", sum / (double)n);
+        int len = snprintf(text, sizeof text, "%.3g", most);
         stk_jw_raw(w, text, (size_t)len);
     }
     stk_jw_close(w, ']');
@@ -237,21 +235,21 @@ static void put_heat_names(struct stk_jw *w, const struct stk_profile *p, char (
     for (size_t i = 0; i < p->nunits; i += group) {
         char text[40];
         size_t last = i + group < p->nunits ? i + group - 1 : p->nunits - 1u;
-        if (group > 1)
+        if (last > i)
             snprintf(text, sizeof text, "%s to %s", name[i], name[last]);
         if (group > 1 || unit_used(p, i))
-            stk_jw_str(w, group > 1 ? text : name[i]);
+            stk_jw_str(w, last > i ? text : name[i]);
     }
     stk_jw_close(w, ']');
 }
 
 static void put_heat(struct stk_jw *w, const struct stk_profile *p, char (*name)[16], bool ranks)
 {
-    size_t group = (p->nunits + HEAT_ROWS - 1) / HEAT_ROWS;
+    size_t group = stk_pg_heat_group(p->nunits);
     stk_pg_heat(w, "heat", ranks ? "Ranks over time" : "Programs over time",
                 group > 1
-                    ? "Threads in an I/O call, on average; each row is the mean of "
-                      "neighbouring ranks."
+                    ? "Threads in an I/O call, on average: a row is of several neighbouring ranks, "
+                      "and shows the busiest."
                     : "Threads in an I/O call, on average: a row that differs from the others "
                       "is out of balance.");
     stk_jw_put_str(w, "link", "time");

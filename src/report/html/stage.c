@@ -240,14 +240,19 @@ static void put_sets(struct stk_jw *w, const struct stk_pg_input *in)
     const struct stk_jval *sets = stk_json_get(in->result, "sets");
     size_t n = sets->type == STK_JARR ? sets->len : 0;
     double bytes = 0;
+    size_t complete = 0;
     char text[120];
     for (size_t i = 0; i < n; i++) {
+        complete += stk_pg_true(&sets->item[i], "complete");
         double there = stk_pg_get(&sets->item[i], "bytes_there");
         double all = stk_pg_get(&sets->item[i], "bytes");
         bytes += isfinite(there) ? there : isfinite(all) ? all : 0;
     }
-    snprintf(text, sizeof text, "%zu %s of datasets %s named.", n, n == 1 ? "copy" : "copies",
-             n == 1 ? "is" : "are");
+    if (n == 1)
+        snprintf(text, sizeof text, "1 copy of a dataset: it is %scomplete.",
+                 complete ? "" : "not ");
+    else
+        snprintf(text, sizeof text, "%zu copies of datasets, %zu of them complete.", n, complete);
     stk_pg_begin(w, "stage", in->name, "Copies on a node");
     stk_jw_put_str(w, "verdict", text);
     stk_pg_number(w, bytes, "B", "in copies");

@@ -21,9 +21,9 @@ static const struct stk_pg_column forms[] = {
 };
 
 static const struct stk_pg_column times[] = {
-    {"jobs", "Jobs at once", "count"},   {"measured", "Measured", "count"},
-    {"first_s", "First sample", "s"},    {"last_s", "Last sample", "s"},
-    {"slowest_s", "Slowest job", "s"},
+    {"form", "Form", "text"},         {"jobs", "Jobs at once", "count"},
+    {"measured", "Measured", "count"}, {"first_s", "First sample", "s"},
+    {"last_s", "Last sample", "s"},   {"slowest_s", "Slowest job", "s"},
 };
 
 static const struct stk_jval *points_of(const struct stk_jval *form)
@@ -163,16 +163,34 @@ static void put_jobs(struct stk_jw *w, const struct stk_jval *all)
     stk_pg_plot_end(w);
 }
 
+static void put_point(struct stk_jw *w, const char *form, const struct stk_jval *point)
+{
+    stk_jw_open(w, '[');
+    stk_jw_str(w, form);
+    for (size_t i = 1; i < STK_PG_COUNT(times); i++)
+        if (strcmp(times[i].unit, "count") == 0)
+            stk_pg_value(w, stk_pg_get(point, times[i].name));
+        else
+            stk_jw_f64(w, stk_pg_get(point, times[i].name));
+    stk_jw_close(w, ']');
+}
+
 /* Every number of jobs of every form. */
 static void put_points(struct stk_jw *w, const struct stk_jval *all)
 {
+    bool any = false;
+    for (size_t i = 0; i < all->len; i++)
+        any = any || points_of(&all->item[i]);
+    if (!any)
+        return;
+    stk_pg_table(w, "points", "Every number of jobs", "Medians of the jobs.", times,
+                 STK_PG_COUNT(times));
     for (size_t i = 0; i < all->len; i++) {
-        const char *form = stk_pg_text(&all->item[i], "form", "?");
-        char id[64], title[120];
-        snprintf(id, sizeof id, "points-%zu", i);
-        snprintf(title, sizeof title, "Times of %.80s", form);
-        stk_pg_table_of(w, id, title, NULL, points_of(&all->item[i]), times, STK_PG_COUNT(times));
+        const struct stk_jval *points = points_of(&all->item[i]);
+        for (size_t k = 0; points && k < points->len; k++)
+            put_point(w, stk_pg_text(&all->item[i], "form", "?"), &points->item[k]);
     }
+    stk_pg_table_end(w);
 }
 
 /* ---- the result ---------------------------------------------------------------------------- */

@@ -2,37 +2,10 @@
  * study.c - scaling studies on a page: the N to request, its reasons, and every N as a table.
  * Studies that compare the same thing share their plots (study_plots.c).
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/file.h"
-#include "record/folder.h"
 #include "report/html/study.h"
 
-#define STUDIES_MAX 32
-#define GROWING_S   120 /* after a change, a study counts as running */
-
-struct stk_pg_studies {
-    size_t n;
-    struct {
-        struct stk_study study;
-        struct stk_scaling_options options; /* of the first */
-        char *name;                         /* of the files, separated by commas */
-    } group[STUDIES_MAX];
-};
-
-void stk_pg_studies_free(struct stk_pg_studies *s)
-{
-    for (size_t i = 0; s && i < s->n; i++) {
-        stk_study_release(&s->group[i].study);
-        free(s->group[i].name);
-    }
-    free(s);
-}
+#include <stdio.h>
+#include <stdlib.h>
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
@@ -217,7 +190,7 @@ static int finish_group(struct stk_page *page, const struct stk_study *study,
     return rc;
 }
 
-static int finish_studies(struct stk_page *page, struct stk_err *err)
+int stk_pg_studies_finish(struct stk_page *page, struct stk_err *err)
 {
     int rc = 0;
     for (size_t i = 0; page->studies && i < page->studies->n && !rc; i++)
@@ -225,156 +198,3 @@ static int finish_studies(struct stk_page *page, struct stk_err *err)
                           page->studies->group[i].name, err);
     return rc;
 }
-
-/* ---- reading ------------------------------------------------------------------------------- */
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool comparable(const struct stk_study *a, const struct stk_study *b)
-{
-    return same_text(a->unit, b->unit) && same_text(a->metric, b->metric) && a->weak == b->weak &&
-           a->higher_better == b->higher_better && a->nseries + b->nseries <= STK_STUDY_SERIES_MAX;
-}
-
-/* Renames the unnamed series of the first study when a second one joins it. */
-static int join(struct stk_pg_studies *all, size_t i, struct stk_study *study, const char *name,
-                struct stk_err *err)
-{
-    struct stk_study *to = &all->group[i].study;
-    char *names, *own = stk_arena_dup(&to->text, all->group[i].name, strlen(all->group[i].name));
-    if (!own)
-        return stk_err_nomem(err, strlen(all->group[i].name));
-    for (size_t k = 0; k < to->nseries; k++)
-        if (!*to->series[k].name)
-            to->series[k].name = own;
-    int rc = stk_study_append(to, study, name, err);
-    if (!rc && asprintf(&names, "%s, %s", all->group[i].name, name) < 0)
-        rc = stk_err_nomem(err, strlen(name));
-    if (rc)
-        return rc;
-    free(all->group[i].name);
-    all->group[i].name = names;
-    return 0;
-}
-
-/* Takes ownership of the study, unless it fails. */
-static int keep(struct stk_pg_studies *all, struct stk_study *study,
-                const struct stk_scaling_options *o, const char *name, struct stk_err *err)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (comparable(&all->group[i].study, study)) {
-            int rc = join(all, i, study, name, err);
-            if (!rc)
-                stk_study_release(study);
-            return rc;
-        }
-    char *copy = all->n < STUDIES_MAX ? strdup(name) : NULL;
-    if (!copy)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "too many different studies");
-    all->group[all->n].study = *study;
-    all->group[all->n].options = *o;
-    all->group[all->n++].name = copy;
-    return 0;
-}
-
-static bool is_study(const char *name)
-{
-    return strcmp(name, "study.json") == 0;
-}
-
-static int read_study(const struct stk_pg_input *in, struct stk_study *study, struct stk_err *err)
-{
-    char *inside = in->folder ? stk_path_join(in->path, "study.json") : NULL;
-    int rc = in->folder && !inside ? stk_err_nomem(err, strlen(in->path)) : 0;
-    if (!rc)
-        rc = stk_folder_believe(in->path, is_study, in->trust, err);
-    rc = rc ? rc : stk_study_read(study, inside ? inside : in->path, "", err);
-    free(inside);
-    return rc;
-}
-
-/* A study publishes its file again and again while it runs. */
-static bool is_growing(const struct stk_pg_input *in)
-{
-    struct stat st;
-    char *inside = in->folder ? stk_path_join(in->path, "study.json") : NULL;
-    bool recent = inside && stat(inside, &st) == 0 && time(NULL) - st.st_mtime < GROWING_S;
-    free(inside);
-    return recent;
-}
-
-static double setting(const struct stk_pg_input *in, const char *name)
-{
-    const struct stk_jval *all = in->result ? stk_json_get(in->root, "settings") : NULL;
-    const struct stk_jval *one = all && all->type == STK_JOBJ ? stk_json_get(all, name) : NULL;
-    double v = one && one->type == STK_JOBJ ? stk_pg_get(one, "value") : NAN;
-    return v > 0 && v < 1e9 ? v : 0;
-}
-
-static void set_rate(double *rate, const struct stk_jval *weights, const char *name)
-{
-    double v = weights && weights->type == STK_JOBJ ? stk_pg_get(weights, name) : NAN;
-    if (v >= 0 && v < 1e9)
-        *rate = v;
-}
-
-/* Those of the command, so that the page has the numbers of its --json; else the defaults. */
-static struct stk_scaling_options options_of(const struct stk_pg_input *in)
-{
-    struct stk_scaling_options o = {.su = STK_SU_RATES_INIT, .seed = 1};
-    const struct stk_jval *weights = in->result ? stk_json_get(in->result, "su_weights") : NULL;
-    set_rate(&o.su.core, weights, "core");
-    set_rate(&o.su.gpu, weights, "gpu");
-    set_rate(&o.su.node, weights, "node");
-    o.cores_per_n = (int64_t)setting(in, "cores-per-n");
-    o.gpus_per_n = (int64_t)setting(in, "gpus-per-n");
-    o.nodes_per_n = setting(in, "nodes-per-n");
-    o.deadline_s = setting(in, "deadline");
-    o.max_relative_su = setting(in, "max-relative-su");
-    o.seed = setting(in, "seed") > 0 ? (uint64_t)setting(in, "seed") : 1;
-    return o;
-}
-
-/* "a100.json" is the study "a100". */
-static void without_ending(const char *file, char *name, size_t size)
-{
-    const char *dot = strrchr(file, '.');
-    size_t n = dot && dot > file ? (size_t)(dot - file) : strlen(file);
-    snprintf(name, size, "%.*s", (int)(n < size ? n : size - 1), file);
-}
-
-static int add_study(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err)
-{
-    if (!page->studies && !(page->studies = calloc(1, sizeof *page->studies)))
-        return stk_err_nomem(err, sizeof *page->studies);
-    struct stk_study study = STK_STUDY_INIT;
-    char name[STK_STUDY_TEXT_MAX + 1];
-    int rc = read_study(in, &study, err);
-    page->live = page->live || is_growing(in);
-    without_ending(in->name, name, sizeof name);
-    struct stk_scaling_options o = options_of(in);
-    rc = rc ? rc : keep(page->studies, &study, &o, name, err);
-    if (rc)
-        stk_study_release(&study);
-    return rc;
-}
-
-/* A study's folder, or its file: JSON with runs, but not a --json result. */
-static bool claims(const struct stk_pg_input *in)
-{
-    if (!in->folder)
-        return in->root && stk_json_get(in->root, "series");
-    char *inside = stk_path_join(in->path, "study.json");
-    bool has = inside && access(inside, F_OK) == 0;
-    free(inside);
-    return has;
-}
-
-const struct stk_pg_kind stk_pg_study = {.name = "study",
-                                         .command = "scale",
-                                         .claims = claims,
-                                         .add = add_study,
-                                         .finish = finish_studies};

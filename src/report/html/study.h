@@ -19,4 +19,21 @@ static inline const char *stk_pg_series_name(const struct stk_scaling_series *s)
 /* Speedup, time, efficiency and cost over N. */
 void stk_pg_study_plots(struct stk_jw *w, const struct stk_scaling *all);
 
+/* ---- study_read.c ---- */
+
+#define STK_PG_STUDIES_MAX 32
+
+struct stk_pg_studies {
+    size_t n;
+    struct {
+        struct stk_study study;
+        struct stk_scaling_options options; /* of the first */
+        char *name;                         /* of the files, separated by commas */
+    } group[STK_PG_STUDIES_MAX];
+};
+
+/* ---- study.c ---- */
+
+int stk_pg_studies_finish(struct stk_page *page, struct stk_err *err);
+
 #endif

@@ -114,14 +114,23 @@ static void add_to(struct stk_look *l, size_t row, const char *key, double v)
     c->value = (isnan(c->value) ? 0 : c->value) + v;
 }
 
+/* A job script or launcher beside the ranks is none of them. */
+#define BESIDE "beside"
+
+static const char *rank_text(struct stk_look *l, const struct stk_profile *p,
+                             const struct stk_prof_proc *proc)
+{
+    if (!proc->world && p->nranks > 1)
+        return BESIDE;
+    return stk_look_printf(l, "%lu", (unsigned long)(proc->world ? proc->rank : proc->unit));
+}
+
 static void add_process(struct stk_look *l, const struct stk_profile *p,
                         const struct stk_prof_proc *proc)
 {
     size_t row = proc->unit;
     if (!*stk_look_cell(l, row, "rank")->text) {
-        bool ranked = proc->world > 0;
-        stk_look_cell(l, row, "rank")->text =
-            stk_look_printf(l, "%lu", (unsigned long)(ranked ? proc->rank : proc->unit));
+        stk_look_cell(l, row, "rank")->text = rank_text(l, p, proc);
         stk_look_cell(l, row, "node")->text =
             stk_look_keep(l, proc->host < p->nhosts ? p->host[proc->host].name : "");
         stk_look_cell(l, row, "command")->text =
@@ -170,10 +179,14 @@ static void name_slowest(struct stk_look *l)
     if (n < 2 || !(stk_look_cell(l, slowest, "io_s")->value > 0))
         return;
     l->table.slowest = slowest;
+    const char *rank = stk_look_cell(l, slowest, "rank")->text;
+    bool beside = strcmp(rank, BESIDE) == 0;
     stk_look_say(l, "slowest", "slowest",
                  stk_look_printf(l, "%s %s on %s: %.1f s in I/O",
-                                 strcmp(l->table.key, "ranks") == 0 ? "rank" : "program",
-                                 stk_look_cell(l, slowest, "rank")->text,
+                                 beside                                 ? "the program"
+                                 : strcmp(l->table.key, "ranks") == 0 ? "rank"
+                                                                        : "program",
+                                 beside ? "beside the ranks" : rank,
                                  stk_look_cell(l, slowest, "node")->text,
                                  stk_look_cell(l, slowest, "io_s")->value));
 }

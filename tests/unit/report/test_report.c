@@ -305,6 +305,29 @@ static void test_csv_cells(void)
 }
 
 /* A narrow terminal: a long command must not take the whole screen. */
+/* A reading is about the time before it: drawn after it, a GPU would seem to fall one second after
+ * the reads that it waits for. */
+static void test_readings_cover_the_time_before_them(void)
+{
+    static const struct stk_prof_reading readings[] = {
+        {.at_s = 0.5, .cpu_cores = 0}, {.at_s = 2, .cpu_cores = 3}, {.at_s = 4, .cpu_cores = 1},
+        {.at_s = 3.5, .launcher = 1, .cpu_cores = 5},
+    };
+    double v[4];
+    make(0, 4);
+    p.reading = (struct stk_prof_reading *)readings;
+    p.nreadings = 3;
+    CHECK(stk_report_series(&p, STK_SERIES_CPU, v, 4));
+    CHECK(v[0] > 2.99 && v[1] > 2.99 && v[1] < 3.01 && v[2] == 1 && v[3] == 1);
+    p.nreadings = 2;
+    CHECK(stk_report_series(&p, STK_SERIES_CPU, v, 4));
+    CHECK(v[3] == -1); /* nobody looked */
+    p.reading += 3;
+    p.nreadings = 1;
+    CHECK(stk_report_series(&p, STK_SERIES_CPU, v, 4));
+    CHECK(v[2] == -1 && v[3] == 10); /* 5 of each launcher, and one of two is known */
+}
+
 static void test_narrow(void)
 {
     static char command[2000];
@@ -448,6 +471,7 @@ int main(int argc, char **argv)
     CHECK_RUN(test_nothing);
     CHECK_RUN(test_files);
     CHECK_RUN(test_series);
+    CHECK_RUN(test_readings_cover_the_time_before_them);
     CHECK_RUN(test_narrow);
     CHECK_RUN(test_peak);
     CHECK_RUN(test_screen_fits);
