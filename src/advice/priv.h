@@ -41,7 +41,8 @@ struct advice_limits {
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
     uint64_t window, batch, page;
-    double loader_lanes, slow_fault_s, interpreter_s;
+    uint64_t loader_window, library_ahead;
+    double loader_lanes, slow_fault_s, interpreter_s, library_call_s;
 };
 extern const struct advice_limits stk_limits;
 
@@ -91,6 +92,11 @@ bool stk_advice_stripes(const struct stk_usage *u);
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
 /* Seconds of the run until the loaders of all ranks have read these bytes, in large requests. */
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes);
+/* Bytes that loaders which shuffle read if the program takes `bytes` of a dataset of this size. */
+double stk_advice_windows(const struct advisor *ad, double bytes, double size);
+/* Seconds in calls of the library that reads these files, beside its own reads: it unpacks and
+ * converts. 0: unknown, or no such library. */
+double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u);
 /* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */

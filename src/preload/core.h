@@ -122,6 +122,9 @@ void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter
 void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int64_t offset,
                        int64_t n, enum stk_api api);
 
+/* Bits of enum stk_log_layout, for the records of this thread. */
+void stk_pl_named_layout(uint32_t name, uint8_t layouts, enum stk_api api);
+
 /* ---- counts of the whole process ---- */
 enum stk_pl_tally {
     STK_TALLY_URING_RING,

@@ -108,6 +108,7 @@ static int join(struct stk_pb *pb, uint32_t i, uint32_t group, struct stk_err *e
     to->fs = *to->fs ? to->fs : from->fs;
     to->stripe_bytes = to->stripe_bytes ? to->stripe_bytes : from->stripe_bytes;
     to->stripe_count = to->stripe_count ? to->stripe_count : from->stripe_count;
+    to->layouts |= from->layouts;
     return join_members(pb, f, g, err);
 }
 

@@ -135,6 +135,8 @@ def test_hdf5_calls(run):
     p, folder = run("h5_read")
     assert p.counts(folder / "d.h5", ("reads", "read_bytes"), "hdf5") == {
         "reads": 101, "read_bytes": 100 * 2000 + 64 * 1024 * 4}
+    [data] = [f for f in p.report["files"] if f["name"] == str(folder / "d.h5")]
+    assert data["arrays"] == ["whole", "chunks"]
     p, folder = run("h5_write")
     assert p.counts(folder / "w.h5", ("writes", "write_bytes"), "hdf5") == {
         "writes": 50, "write_bytes": 50 * 4000}
