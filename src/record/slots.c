@@ -14,6 +14,7 @@
 
 #define PAGE  4096u
 #define CHAIN 64u /* slots of equal process ids, modulo, that are searched */
+#define MANY  32u /* slots that are copied rather than trimmed */
 
 static int write_head(int fd, struct stk_err *err)
 {
@@ -91,29 +92,77 @@ bool stk_slots_know(int fd, pid_t pid)
     return false;
 }
 
-/* Gives back the pages at the end of a range that hold nothing. */
-static void trim(int fd, uint64_t from, const uint8_t *data, size_t n)
+static size_t used_bytes(const uint8_t *data, size_t n)
 {
     static const uint8_t zeros[PAGE];
-    size_t used = n;
-    while (used >= PAGE && memcmp(data + used - PAGE, zeros, PAGE) == 0)
-        used -= PAGE;
-    if (used < n)
-        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(from + used),
-                        (off_t)(n - used));
+    while (n >= PAGE && memcmp(data + n - PAGE, zeros, PAGE) == 0)
+        n -= PAGE;
+    return n;
 }
 
-/* Unless its process may still write to it. */
-static void trim_slot(int fd, uint32_t i, uint8_t *data)
+/* ---- giving back room ---------------------------------------------------------------------- */
+
+static bool read_slot(int fd, uint32_t i, uint8_t *data)
+{
+    size_t got = 0;
+    return stk_pread_full(fd, data, STK_LOG_FIRST, stk_slot_at(i), &got, "", NULL) == 0 &&
+           got == STK_LOG_FIRST;
+}
+
+/* Its process may still write to it. */
+static bool in_use(const uint8_t *data)
 {
     struct stk_log_header h;
-    size_t got = 0;
-    if (stk_pread_full(fd, data, STK_LOG_FIRST, stk_slot_at(i), &got, "", NULL) ||
-        got < STK_LOG_FIRST)
-        return;
     memcpy(&h, data, sizeof h);
-    if (h.magic != STK_LOG_MAGIC || h.end != STK_END_NONE)
-        trim(fd, stk_slot_at(i), data, STK_LOG_FIRST);
+    return h.magic == STK_LOG_MAGIC && h.end == STK_END_NONE;
+}
+
+/* Gives back the pages at the end of a slot that hold nothing. */
+static void trim_slot(int fd, uint32_t i, uint8_t *data)
+{
+    if (!read_slot(fd, i, data) || in_use(data))
+        return;
+    size_t used = used_bytes(data, STK_LOG_FIRST);
+    if (used < STK_LOG_FIRST)
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        (off_t)(stk_slot_at(i) + used), (off_t)(STK_LOG_FIRST - used));
+}
+
+static bool copy_head(int from, int to, uint8_t *data)
+{
+    size_t got = 0;
+    _Static_assert(STK_SLOTS_HEAD <= STK_LOG_FIRST, "the buffer holds it");
+    return stk_pread_full(from, data, STK_SLOTS_HEAD, 0, &got, "", NULL) == 0 &&
+           got == STK_SLOTS_HEAD && stk_pwrite_full(to, data, got, 0, "", NULL) == 0;
+}
+
+/* The same slots at the same places, without pages that hold nothing. false: one is in use. */
+static bool copy_slots(int from, int to, uint32_t n, uint8_t *data)
+{
+    bool good = copy_head(from, to, data);
+    for (uint32_t i = 0; good && i < n; i++)
+        good = read_slot(from, i, data) && !in_use(data) &&
+               stk_pwrite_full(to, data, used_bytes(data, STK_LOG_FIRST), stk_slot_at(i), "",
+                               NULL) == 0;
+    return good && ftruncate(to, (off_t)stk_slot_at(n)) == 0;
+}
+
+/* Replaces the file by a copy: for many slots that takes a fifth of the time of trimming each. */
+static bool replace_slots(struct stk_launch *l, uint32_t n, uint8_t *data)
+{
+    const struct stk_folder *in = l->spool ? &l->spool_folder : &l->folder;
+    char name[sizeof l->slots + sizeof ".partial"];
+    int fd = -1;
+    snprintf(name, sizeof name, "%s.partial", l->slots);
+    if (stk_folder_fresh(in, name, &fd, NULL))
+        return false;
+    bool good = copy_slots(l->slots_fd, fd, n, data) &&
+                renameat(in->fd, name, in->fd, l->slots) == 0;
+    if (!good)
+        (void)stk_folder_remove(in, name, NULL);
+    close(good ? l->slots_fd : fd);
+    l->slots_fd = good ? fd : l->slots_fd;
+    return good;
 }
 
 /* A process that takes a slot adds to `next` first and looks at `closed` then, so all slots that
@@ -126,7 +175,8 @@ void stk_launch_close_slots(struct stk_launch *l)
         return;
     uint32_t n = stk_slots_taken(l->slots_fd);
     uint8_t *data = malloc(STK_LOG_FIRST);
-    for (uint32_t i = 0; data && i < n; i++)
+    bool whole = data && n >= MANY && replace_slots(l, n, data);
+    for (uint32_t i = 0; data && !whole && i < n; i++)
         trim_slot(l->slots_fd, i, data);
     free(data);
     if (lseek(l->slots_fd, 0, SEEK_END) > (off_t)stk_slot_at(n))
