@@ -183,9 +183,12 @@ static const char *other_wait(struct advisor *ad, double io_share, const char *n
     return stk_advice_text(
         ad,
         "no fault in the I/O, which costs %s of the run; but the main loop waited "
-        "%s of it for data: its %s are too few, or busy with decoding%s",
+        "%s of it for data: %s%s",
         stk_advice_percent(ad, io_share), stk_advice_percent(ad, wait),
-        l->how == STK_LOOP_THREADS ? "threads" : "workers", not_seen);
+        l->how == STK_LOOP_PIPES ? "the programs that send it are busy with something else"
+        : l->how == STK_LOOP_THREADS ? "its threads are too few, or busy with decoding"
+                                     : "its workers are too few, or busy with decoding",
+        not_seen);
 }
 
 static const char *healthy_verdict(struct advisor *ad)

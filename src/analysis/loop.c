@@ -133,11 +133,34 @@ static bool other_threads_read(const struct stk_prof_proc *q)
     return q->threads > (q->main_io_s > 0 ? 1 : 0);
 }
 
-static enum stk_loop_how how_of(const struct stk_prof_proc *q, const struct unit *u, double marked)
+/* Of recorded files, by other programs of the same rank in its lifetime. */
+static uint64_t others_read(const struct stk_profile *p, const struct stk_prof_proc *q)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *o = &p->proc[i];
+        bool beside = o->world == q->world && (!o->world || o->rank == q->rank);
+        if (o != q && beside && o->start_s < q->end_s && q->start_s < o->end_s)
+            bytes += o->read_bytes;
+    }
+    return bytes;
+}
+
+/* Others read, and it gets more through pipes and sockets than it reads itself ("zcat | train"). */
+static bool others_send(const struct stk_profile *p, const struct stk_prof_proc *q)
+{
+    uint64_t files = q->read_bytes + q->left_out_read_bytes;
+    uint64_t received = q->seen_read_bytes > files ? q->seen_read_bytes - files : 0;
+    return received > q->read_bytes && others_read(p, q) > q->read_bytes;
+}
+
+static enum stk_loop_how how_of(const struct stk_profile *p, const struct stk_prof_proc *q,
+                                const struct unit *u, double marked)
 {
     return marked > 0              ? STK_LOOP_MARKS
            : u->workers            ? STK_LOOP_WORKERS
            : other_threads_read(q) ? STK_LOOP_THREADS
+           : others_send(p, q)     ? STK_LOOP_PIPES
                                    : STK_LOOP_READS;
 }
 
@@ -147,7 +170,7 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
 {
     const uint64_t *c = a->job.n.c;
     double unseen = (1 - a->coverage_read) * (double)a->kernel_read_bytes;
-    if (how == STK_LOOP_MARKS || how == STK_LOOP_WORKERS)
+    if (how == STK_LOOP_MARKS || how == STK_LOOP_WORKERS || how == STK_LOOP_PIPES)
         return NULL;
     if (how == STK_LOOP_THREADS && q->wait_threads_s + q->wait_processes_s <= 0)
         return "its other threads read the data, and it waits for them in calls that are not seen";
@@ -168,7 +191,7 @@ static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum st
     double own = fmax(0, q->main_io_s - q->main_write_s);
     double wait = how == STK_LOOP_MARKS
                       ? marked
-                      : own + q->wait_processes_s + (how == STK_LOOP_READS ? 0 : q->wait_threads_s);
+                      : own + q->wait_processes_s + (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
     wait = fmin(wait, life - start);
     double write = fmin(q->main_write_s, life - start - wait);
     to->run_s += life;
@@ -192,7 +215,7 @@ static void add_unit(struct stk_analysis *a, const struct unit *u)
     struct stk_loop *l = &a->loop;
     const struct stk_prof_proc *q = &a->p->proc[u->main];
     double marked = marked_s(a->p, (uint32_t)u->main);
-    enum stk_loop_how how = how_of(q, u, marked);
+    enum stk_loop_how how = how_of(a->p, q, u, marked);
     const char *why = hidden(a, q, how);
     l->why = l->why ? l->why : why;
     l->how = !l->loops || how < l->how ? how : l->how; /* the weakest of all */

@@ -254,6 +254,31 @@ static size_t epochs_of(struct set *s)
     return n;
 }
 
+/* Four workers open an archive, and each reads as many bytes as it has. If a buffer is filled around
+ * every member, each has read a part of the members only: these are not four epochs. */
+static void buffers_are_no_passes(void)
+{
+    for (int twice = 0; twice < 2; twice++) {
+        struct set s;
+        set_init(&s, 90, 1);
+        while (s.p.nprocs < 5)
+            set_worker(&s, 0, 1);
+        uint32_t f = set_file(&s, "/d/all.zip", "nfs", 4e6);
+        for (uint32_t w = 1; w < 5; w++) {
+            s.proc[w].start_s = 20 * (w - 1);
+            set_use(&s, w, f,
+                    (struct use){.reads = 1000,
+                                 .bytes = 4e3,
+                                 .read_s = 0.001,
+                                 .seq = 0.5,
+                                 .distinct = twice ? 3e6 : 4e6,
+                                 .span_s = 19});
+        }
+        s.file[f].distinct_bytes = s.file[f].rank_distinct_bytes = 4000000;
+        CHECK_INT(epochs_of(&s) == 0, twice);
+    }
+}
+
 /* Passes at the same time, by threads or by workers that do not divide the data, are no epochs. */
 static void passes_at_once(void)
 {
@@ -512,6 +537,20 @@ static void main_loop_of_others(void)
     struct stk_loop l = loop_of(&s);
     CHECK(l.how == STK_LOOP_THREADS && near(l.wait_s, 4.25));
 
+    /* zcat | train: the wait is known, but not because nobody else reads. */
+    for (uint64_t sent = 0; sent <= 4000000; sent += 4000000) {
+        loop_set(&s, 1);
+        uint32_t cat = set_worker(&s, 0, 1);
+        s.proc[cat].worker = 0;
+        s.proc[cat].born = STK_BORN_START;
+        s.proc[cat].read_bytes = 2000000;
+        s.proc[0].read_bytes = 1000000;
+        s.proc[0].seen_read_bytes = 1000000 + sent;
+        s.proc[0].wait_processes_s = 2;
+        l = loop_of(&s);
+        CHECK(l.how == (sent ? STK_LOOP_PIPES : STK_LOOP_READS) && near(l.wait_s, 2.25));
+    }
+
     loop_set(&s, 1);
     uint32_t server = set_worker(&s, 0, 1), w = set_worker(&s, server, 1);
     s.proc[server].worker = 0;
@@ -575,6 +614,7 @@ int main(int argc, char **argv)
     CHECK_RUN(directories);
     CHECK_RUN(epochs_found);
     CHECK_RUN(epochs_unclear);
+    CHECK_RUN(buffers_are_no_passes);
     CHECK_RUN(passes_at_once);
     CHECK_RUN(draws_with_replacement);
     CHECK_RUN(marks);
