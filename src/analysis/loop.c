@@ -174,7 +174,7 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
         return NULL;
     if (how == STK_LOOP_THREADS && q->wait_threads_s + q->wait_processes_s <= 0)
         return "its other threads read the data, and it waits for them in calls that are not seen";
-    if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_UNSEEN_BYTES)
+    if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_COVERAGE_LEAST)
         return "most bytes that the kernel counted were not seen";
     if (q->blind)
         return "it used io_uring, whose transfers are not calls";
@@ -183,17 +183,43 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
     return NULL;
 }
 
+/* Names that are made, changed and removed, and files that are only written: to open and close them
+ * is no wait for data. */
+static bool only_written(const uint64_t *c)
+{
+    return !c[STK_C_READS] && !c[STK_C_MMAPS] &&
+           (c[STK_C_WRITE_OPENS] || c[STK_C_WRITES] || c[STK_C_MAKES] || c[STK_C_REMOVES] ||
+            c[STK_C_RENAMES] || c[STK_C_CHANGES]);
+}
+
+/* Seconds of every process in calls on these that move no data. NULL: out of memory. */
+static double *writing_meta_s(struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    double *s = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *s);
+    for (size_t i = 0; s && i <= p->nprocs; i++)
+        s[i] = 0;
+    for (size_t i = 0; s && i < p->nrecs; i++)
+        if (p->rec[i].proc < p->nprocs && stk_api_moves(p->rec[i].api) &&
+            only_written(p->rec[i].n.c))
+            s[p->rec[i].proc] += stk_ns(p->rec[i].n.c[STK_C_META_NS]);
+    return s;
+}
+
 static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum stk_loop_how how,
-                     double marked, double begin_s)
+                     double marked, double begin_s, double writing_s)
 {
     double life = fmax(0, q->end_s - q->start_s);
     double start = begin_s < 0 ? 0 : fmin(fmax(0, begin_s - q->start_s), life);
     double own = fmax(0, q->main_io_s - q->main_write_s);
+    double part = q->io_sum_s > 0 ? fmin(1, q->main_io_s / q->io_sum_s) : 0; /* of the main thread */
+    writing_s = fmin(own, writing_s * part);
+    own -= writing_s;
     double wait = how == STK_LOOP_MARKS
                       ? marked
                       : own + q->wait_processes_s + (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
     wait = fmin(wait, life - start);
-    double write = fmin(q->main_write_s, life - start - wait);
+    double write = fmin(q->main_write_s + writing_s, life - start - wait);
     to->run_s += life;
     to->wait_s += wait;
     to->write_s += write;
@@ -210,7 +236,7 @@ static void mean(struct stk_loop *l)
         *sum[i] /= l->loops ? l->loops : 1;
 }
 
-static void add_unit(struct stk_analysis *a, const struct unit *u)
+static void add_unit(struct stk_analysis *a, const struct unit *u, const double *writing_s)
 {
     struct stk_loop *l = &a->loop;
     const struct stk_prof_proc *q = &a->p->proc[u->main];
@@ -220,7 +246,7 @@ static void add_unit(struct stk_analysis *a, const struct unit *u)
     l->why = l->why ? l->why : why;
     l->how = !l->loops || how < l->how ? how : l->how; /* the weakest of all */
     l->workers += u->workers;
-    add_loop(l, q, how, marked, u->begin_s);
+    add_loop(l, q, how, marked, u->begin_s, writing_s[u->main]);
 }
 
 /* A program that the main one starts and waits for may spend the time as well. */
@@ -234,7 +260,8 @@ static void add_library(struct stk_analysis *a)
 }
 
 /* Without ranks: the program that did most. With ranks: all of them. */
-static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
+static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
+                      const double *writing_s)
 {
     const struct unit *most = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -242,12 +269,12 @@ static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
             continue;
         bool ranked = a->p->proc[u[i].main].world > 0;
         if (ranked)
-            add_unit(a, &u[i]);
+            add_unit(a, &u[i], writing_s);
         else if (!most || weight_of(&a->p->proc[u[i].main]) > weight_of(&a->p->proc[most->main]))
             most = &u[i];
     }
     if (!a->loop.loops && most)
-        add_unit(a, most);
+        add_unit(a, most, writing_s);
 }
 
 int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
@@ -256,13 +283,14 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     size_t room = p->nprocs + 1;
     struct unit *u = stk_arena_alloc(&a->arena, room * sizeof *u);
     uint32_t *of = stk_arena_alloc(&a->arena, room * sizeof *of);
-    if (!u || !of)
+    double *writing_s = writing_meta_s(a);
+    if (!u || !of || !writing_s)
         return stk_err_nomem(err, room * sizeof *u);
     uint32_t n = stk_analysis_units(p, of);
     find_mains(p, of, u, n);
     begin_by_reads(a, of, u);
     begin_by_marks(p, of, u);
-    add_units(a, u, n);
+    add_units(a, u, n, writing_s);
     mean(&a->loop);
     add_library(a);
     if (strcmp(p->source, "stoker") != 0)

@@ -309,6 +309,36 @@ static void a_part_of_the_data_takes_a_window(void)
           gain[0] - gain[1] < 1.1 * (64 - 6.4) / 50);
 }
 
+/* Few bytes may take long, one by one: a program of which they are missing is not called healthy
+ * unless it computed all the time. */
+static void few_bytes_that_nobody_saw(void)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        set_init(&s, 20, 1);
+        set_use(&s, 0, set_file(&s, "/lus/x.bin", "lustre", 8 * MB), (struct use){.opens = 1});
+        s.proc[0].kernel_read_bytes = s.p.kernel_read_bytes = 500000;
+        s.proc[0].seen_read_bytes = 10000;
+        s.proc[0].cpu_s = busy ? 19.9 : 1;
+        advise("");
+        CHECK_INT(o.o.blind, !busy);
+        CHECK_INT(strstr(o.o.verdict, "no fault in what was seen") != NULL, !busy);
+        done();
+    }
+}
+
+/* The calls that take the time are the ones that are named. */
+static void which_calls_take_the_time(void)
+{
+    set_init(&s, 20, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/lus/d", "lustre", 0),
+                                     (struct use){.opens = 1, .meta_s = 9});
+    r->n.c[STK_C_MAKES] = 500;
+    r->n.c[STK_C_CHANGES] = 300;
+    const struct stk_finding *f = advise("metadata-load");
+    CHECK(says(f, "1 open, 500 new folders and links, 300 changes of mode, owner, time or size:"));
+    done();
+}
+
 /* Lines that are read in random order are not meant in the order of the file. */
 static void lines_in_random_order_stay_mixed(void)
 {
@@ -385,6 +415,8 @@ int main(int argc, char **argv)
     CHECK_RUN(arrays_in_one_piece_have_no_chunks);
     CHECK_RUN(a_part_of_the_data_takes_a_window);
     CHECK_RUN(lines_in_random_order_stay_mixed);
+    CHECK_RUN(few_bytes_that_nobody_saw);
+    CHECK_RUN(which_calls_take_the_time);
     CHECK_RUN(epochs_without_a_framework);
     CHECK_RUN(the_program_at_hand);
     return CHECK_DONE();

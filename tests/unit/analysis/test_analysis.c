@@ -528,6 +528,21 @@ static void main_loop_alone(void)
     CHECK(near(l.wait_s, 0.25) && near(l.write_s, 1) && near(l.start_s, 3) && l.loops == 2);
 }
 
+/* A program that only writes does not wait for data when it opens its files. */
+static void main_loop_that_writes(void)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        struct set s;
+        loop_set(&s, 1);
+        struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/log.txt", "nfs", 1000),
+                                         (struct use){.opens = 100, .meta_s = 2, .reads = reads});
+        r->n.c[STK_C_WRITE_OPENS] = 100;
+        s.proc[0].main_io_s = s.proc[0].io_sum_s = 3.25;
+        struct stk_loop l = loop_of(&s);
+        CHECK(near(l.wait_s, reads ? 2.25 : 0.25) && near(l.write_s, reads ? 1 : 3));
+    }
+}
+
 static void main_loop_of_others(void)
 {
     struct set s;
@@ -626,6 +641,7 @@ int main(int argc, char **argv)
     CHECK_RUN(coverage);
     CHECK_RUN(estimates);
     CHECK_RUN(main_loop_alone);
+    CHECK_RUN(main_loop_that_writes);
     CHECK_RUN(main_loop_of_others);
     CHECK_RUN(main_loop_marked);
     CHECK_RUN(main_loop_unknown);
