@@ -61,7 +61,7 @@ static void chunk_actions(struct advisor *ad, struct stk_finding *f, const struc
     pack.instead = true;
     pack.depth = stk_kind_evaluated(u->name) || !ad->trains ? 0 : 1;
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, stk_advice_loader(ad, pack.to));
+    stk_advice_act(ad, f, stk_advice_loader_for(ad, u, pack.to));
 }
 
 /* Bytes that are read for samples of their own: HDF5 reads ahead of a smaller one. */

@@ -118,6 +118,10 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
 void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
 /* The loader that reads this path; the caller adjusts it. */
 struct stk_action stk_advice_loader(struct advisor *ad, const char *path);
+/* The same in place of the reads of u, of which `path` is a copy: a program that reads in random
+ * order does not mean the order of the file. */
+struct stk_action stk_advice_loader_for(struct advisor *ad, const struct stk_usage *u,
+                                        const char *path);
 /* The loader as an action, and, where a DataLoader is, stoker's reads under that. */
 void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
 void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader);

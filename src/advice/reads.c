@@ -316,10 +316,13 @@ static void random_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
     random_actions(ad, f, &t, reach);
-    stk_advice_gain(ad, f, gain, "%s would take %s instead of %s of the run, at %s.",
+    const char *unpacking = stk_advice_matters(ad, wait - stk_advice_wall(ad, t.read_s))
+                                ? " with unpacking"
+                                : "";
+    stk_advice_gain(ad, f, gain, "%s would take %s instead of %s of the run%s, at %s.",
                     stk_kind_packable(t.first) ? "The same samples in blocks, many at once,"
                                                : "Sorted batches, with neighbours read together,",
-                    stk_advice_time(ad, wait - gain), stk_advice_time(ad, wait),
+                    stk_advice_time(ad, wait - gain), stk_advice_time(ad, wait), unpacking,
                     stk_advice_pace(ad, stk_advice_storage(ad, t.first)));
 }
 

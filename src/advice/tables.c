@@ -61,16 +61,6 @@ static struct text sum_text(const struct advisor *ad, double *others)
     return t;
 }
 
-/* A program that reads lines in random order does not mean the order of the file. */
-static struct stk_action records_loader(struct advisor *ad, const struct stk_usage *u,
-                                        const char *packed)
-{
-    struct stk_action loader = stk_advice_loader(ad, packed);
-    if (stk_advice_said(ad, "random-reads", u->name) && !stk_kind_evaluated(u->name))
-        loader.loader.shuffle = "block";
-    return loader;
-}
-
 void stk_rule_csv_to_records(struct advisor *ad)
 {
     double others;
@@ -88,7 +78,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
     struct stk_action pack = stk_advice_pack(ad, t.first->name);
-    struct stk_action loader = records_loader(ad, t.first, pack.to);
+    struct stk_action loader = stk_advice_loader_for(ad, t.first, pack.to);
     bool mixed = strcmp(loader.loader.shuffle ? loader.loader.shuffle : "block", "none") != 0;
     double loaded = mixed ? stk_advice_windows(ad, t.bytes, t.size) : t.bytes;
     double better = stk_advice_load_s(ad, st, loaded), gain = fmax(0, span - better);

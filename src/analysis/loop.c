@@ -192,29 +192,46 @@ static bool only_written(const uint64_t *c)
             c[STK_C_RENAMES] || c[STK_C_CHANGES]);
 }
 
-/* Seconds of every process in calls on these that move no data. NULL: out of memory. */
-static double *writing_meta_s(struct stk_analysis *a)
+/* What the records of a process tell of its calls, in seconds of all threads. */
+struct calls {
+    double writing_s; /* on what is only written, without moving data */
+    double unpack_s;  /* in a library's calls that read, beside its own reads */
+};
+
+/* Of every process. NULL: out of memory. Records are ordered by file, process and layer. */
+static struct calls *sum_calls(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
-    double *s = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *s);
+    struct calls *s = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *s);
+    double below_s = 0;
     for (size_t i = 0; s && i <= p->nprocs; i++)
-        s[i] = 0;
-    for (size_t i = 0; s && i < p->nrecs; i++)
-        if (p->rec[i].proc < p->nprocs && stk_api_moves(p->rec[i].api) &&
-            only_written(p->rec[i].n.c))
-            s[p->rec[i].proc] += stk_ns(p->rec[i].n.c[STK_C_META_NS]);
+        s[i] = (struct calls){0};
+    for (size_t i = 0; s && i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        if (r->proc >= p->nprocs)
+            continue;
+        if (!i || r->file != r[-1].file || r->proc != r[-1].proc)
+            below_s = 0;
+        double read_s = stk_ns(r->n.c[STK_C_READ_NS]);
+        if (stk_api_moves(r->api)) {
+            below_s += read_s;
+            s[r->proc].writing_s += only_written(r->n.c) ? stk_ns(r->n.c[STK_C_META_NS]) : 0;
+        } else if (r->api == STK_API_HDF5) {
+            s[r->proc].unpack_s += fmax(0, read_s - below_s);
+        }
+    }
     return s;
 }
 
 static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum stk_loop_how how,
-                     double marked, double begin_s, double writing_s)
+                     double marked, double begin_s, const struct calls *calls)
 {
     double life = fmax(0, q->end_s - q->start_s);
     double start = begin_s < 0 ? 0 : fmin(fmax(0, begin_s - q->start_s), life);
     double own = fmax(0, q->main_io_s - q->main_write_s);
     double part = q->io_sum_s > 0 ? fmin(1, q->main_io_s / q->io_sum_s) : 0; /* of the main thread */
-    writing_s = fmin(own, writing_s * part);
-    own -= writing_s;
+    double writing_s = fmin(own, calls->writing_s * part);
+    own += calls->unpack_s * part - writing_s;
     double wait = how == STK_LOOP_MARKS
                       ? marked
                       : own + q->wait_processes_s + (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
@@ -236,7 +253,7 @@ static void mean(struct stk_loop *l)
         *sum[i] /= l->loops ? l->loops : 1;
 }
 
-static void add_unit(struct stk_analysis *a, const struct unit *u, const double *writing_s)
+static void add_unit(struct stk_analysis *a, const struct unit *u, const struct calls *calls)
 {
     struct stk_loop *l = &a->loop;
     const struct stk_prof_proc *q = &a->p->proc[u->main];
@@ -246,7 +263,7 @@ static void add_unit(struct stk_analysis *a, const struct unit *u, const double 
     l->why = l->why ? l->why : why;
     l->how = !l->loops || how < l->how ? how : l->how; /* the weakest of all */
     l->workers += u->workers;
-    add_loop(l, q, how, marked, u->begin_s, writing_s[u->main]);
+    add_loop(l, q, how, marked, u->begin_s, &calls[u->main]);
 }
 
 /* A program that the main one starts and waits for may spend the time as well. */
@@ -261,7 +278,7 @@ static void add_library(struct stk_analysis *a)
 
 /* Without ranks: the program that did most. With ranks: all of them. */
 static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
-                      const double *writing_s)
+                      const struct calls *calls)
 {
     const struct unit *most = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -269,12 +286,12 @@ static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
             continue;
         bool ranked = a->p->proc[u[i].main].world > 0;
         if (ranked)
-            add_unit(a, &u[i], writing_s);
+            add_unit(a, &u[i], calls);
         else if (!most || weight_of(&a->p->proc[u[i].main]) > weight_of(&a->p->proc[most->main]))
             most = &u[i];
     }
     if (!a->loop.loops && most)
-        add_unit(a, most, writing_s);
+        add_unit(a, most, calls);
 }
 
 int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
@@ -283,14 +300,14 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     size_t room = p->nprocs + 1;
     struct unit *u = stk_arena_alloc(&a->arena, room * sizeof *u);
     uint32_t *of = stk_arena_alloc(&a->arena, room * sizeof *of);
-    double *writing_s = writing_meta_s(a);
-    if (!u || !of || !writing_s)
+    struct calls *calls = sum_calls(a);
+    if (!u || !of || !calls)
         return stk_err_nomem(err, room * sizeof *u);
     uint32_t n = stk_analysis_units(p, of);
     find_mains(p, of, u, n);
     begin_by_reads(a, of, u);
     begin_by_marks(p, of, u);
-    add_units(a, u, n, writing_s);
+    add_units(a, u, n, calls);
     mean(&a->loop);
     add_library(a);
     if (strcmp(p->source, "stoker") != 0)

@@ -543,6 +543,19 @@ static void main_loop_that_writes(void)
     }
 }
 
+/* What HDF5 unpacks in its calls is not what the program computes. */
+static void main_loop_that_unpacks(void)
+{
+    struct set s;
+    loop_set(&s, 1);
+    struct stk_prof_rec *r =
+        set_use(&s, 0, s.rec[0].file, (struct use){.reads = 25, .bytes = 4e4, .read_s = 0.05});
+    r->api = STK_API_HDF5;
+    s.proc[0].main_io_s = s.proc[0].io_sum_s = 1.25;
+    struct stk_loop l = loop_of(&s);
+    CHECK(near(l.wait_s, 1.25) && near(l.write_s, 1)); /* 0.25 in reads, 1 s beside them */
+}
+
 static void main_loop_of_others(void)
 {
     struct set s;
@@ -642,6 +655,7 @@ int main(int argc, char **argv)
     CHECK_RUN(estimates);
     CHECK_RUN(main_loop_alone);
     CHECK_RUN(main_loop_that_writes);
+    CHECK_RUN(main_loop_that_unpacks);
     CHECK_RUN(main_loop_of_others);
     CHECK_RUN(main_loop_marked);
     CHECK_RUN(main_loop_unknown);
