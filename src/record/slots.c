@@ -14,7 +14,9 @@
 
 #define PAGE  4096u
 #define CHAIN 64u /* slots of equal process ids, modulo, that are searched */
-#define MANY  32u /* slots that are copied rather than trimmed */
+#define SURE  (5 * PAGE) /* of a slot: what a process of a fifth of a second uses of it */
+_Static_assert(SURE >= 18816 + sizeof(struct stk_log_block) + offsetof(struct stk_log_thread, bin),
+               "all but the time line");
 
 static int write_head(int fd, struct stk_err *err)
 {
@@ -92,21 +94,56 @@ bool stk_slots_know(int fd, pid_t pid)
     return false;
 }
 
-static size_t used_bytes(const uint8_t *data, size_t n)
-{
-    static const uint8_t zeros[PAGE];
-    while (n >= PAGE && memcmp(data + n - PAGE, zeros, PAGE) == 0)
-        n -= PAGE;
-    return n;
-}
-
 /* ---- giving back room ---------------------------------------------------------------------- */
 
-static bool read_slot(int fd, uint32_t i, uint8_t *data)
+/* The time of the last recorded call. */
+static uint64_t last_call_ns(const uint8_t *data, struct stk_log_small small)
 {
-    size_t got = 0;
-    return stk_pread_full(fd, data, STK_LOG_FIRST, stk_slot_at(i), &got, "", NULL) == 0 &&
-           got == STK_LOG_FIRST;
+    struct stk_log_block b;
+    struct stk_log_record r;
+    uint64_t last = 0;
+    memcpy(&b, data + small.at, sizeof b);
+    for (size_t at = 0; at + sizeof r <= b.used && b.used <= small.bytes - sizeof b;
+         at += sizeof r) {
+        memcpy(&r, data + small.at + sizeof b + at, sizeof r);
+        last = r.n.c[STK_C_LAST_NS] > last ? r.n.c[STK_C_LAST_NS] : last;
+    }
+    return last;
+}
+
+/* The end of the time line, which is the last thing in a slot; 0: there is none. */
+static size_t line_end(const uint8_t *data, struct stk_log_small small, uint64_t last_ns)
+{
+    const size_t at = small.at + sizeof(struct stk_log_block);
+    uint32_t kind;
+    uint64_t bin_ns;
+    memcpy(&kind, data + small.at, sizeof kind);
+    memcpy(&bin_ns, data + at + offsetof(struct stk_log_thread, bin_ns), sizeof bin_ns);
+    if (kind != STK_BLK_THREAD || !bin_ns)
+        return 0;
+    uint64_t bins = last_ns / bin_ns + 1;
+    bins = bins < STK_LOG_BINS ? bins : STK_LOG_BINS;
+    return at + offsetof(struct stk_log_thread, bin) + bins * sizeof(struct stk_log_bin);
+}
+
+/* How much of a slot holds something, by its first SURE bytes. To read the rest would fill the page
+ * cache with pages that were never touched, and take longer than all else here. */
+static size_t used_bytes(const uint8_t *data)
+{
+    struct stk_log_small small;
+    struct stk_log_header h;
+    uint64_t last_ns = 0;
+    size_t end = 0;
+    memcpy(&h, data, sizeof h);
+    if (h.magic != STK_LOG_MAGIC) /* it has moved to a file */
+        return sizeof h;
+    for (uint32_t i = 0; i < STK_LOG_SMALL; i++)
+        if ((small = stk_log_small(i)).kind == STK_BLK_RECORDS)
+            last_ns = last_call_ns(data, small);
+    for (uint32_t i = 0; i < STK_LOG_SMALL; i++)
+        if ((small = stk_log_small(i)).kind == STK_BLK_THREAD)
+            end = line_end(data, small, last_ns);
+    return end > SURE ? end : SURE;
 }
 
 /* Its process may still write to it. */
@@ -120,49 +157,14 @@ static bool in_use(const uint8_t *data)
 /* Gives back the pages at the end of a slot that hold nothing. */
 static void trim_slot(int fd, uint32_t i, uint8_t *data)
 {
-    if (!read_slot(fd, i, data) || in_use(data))
+    size_t got = 0;
+    if (stk_pread_full(fd, data, SURE, stk_slot_at(i), &got, "", NULL) || got < SURE ||
+        in_use(data))
         return;
-    size_t used = used_bytes(data, STK_LOG_FIRST);
+    size_t used = (used_bytes(data) + PAGE - 1) / PAGE * PAGE;
     if (used < STK_LOG_FIRST)
         (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                         (off_t)(stk_slot_at(i) + used), (off_t)(STK_LOG_FIRST - used));
-}
-
-static bool copy_head(int from, int to, uint8_t *data)
-{
-    size_t got = 0;
-    _Static_assert(STK_SLOTS_HEAD <= STK_LOG_FIRST, "the buffer holds it");
-    return stk_pread_full(from, data, STK_SLOTS_HEAD, 0, &got, "", NULL) == 0 &&
-           got == STK_SLOTS_HEAD && stk_pwrite_full(to, data, got, 0, "", NULL) == 0;
-}
-
-/* The same slots at the same places, without pages that hold nothing. false: one is in use. */
-static bool copy_slots(int from, int to, uint32_t n, uint8_t *data)
-{
-    bool good = copy_head(from, to, data);
-    for (uint32_t i = 0; good && i < n; i++)
-        good = read_slot(from, i, data) && !in_use(data) &&
-               stk_pwrite_full(to, data, used_bytes(data, STK_LOG_FIRST), stk_slot_at(i), "",
-                               NULL) == 0;
-    return good && ftruncate(to, (off_t)stk_slot_at(n)) == 0;
-}
-
-/* Replaces the file by a copy: for many slots that takes a fifth of the time of trimming each. */
-static bool replace_slots(struct stk_launch *l, uint32_t n, uint8_t *data)
-{
-    const struct stk_folder *in = l->spool ? &l->spool_folder : &l->folder;
-    char name[sizeof l->slots + sizeof ".partial"];
-    int fd = -1;
-    snprintf(name, sizeof name, "%s.partial", l->slots);
-    if (stk_folder_fresh(in, name, &fd, NULL))
-        return false;
-    bool good = copy_slots(l->slots_fd, fd, n, data) &&
-                renameat(in->fd, name, in->fd, l->slots) == 0;
-    if (!good)
-        (void)stk_folder_remove(in, name, NULL);
-    close(good ? l->slots_fd : fd);
-    l->slots_fd = good ? fd : l->slots_fd;
-    return good;
 }
 
 /* A process that takes a slot adds to `next` first and looks at `closed` then, so all slots that
@@ -174,9 +176,8 @@ void stk_launch_close_slots(struct stk_launch *l)
                                            offsetof(struct stk_slots, closed), "", NULL))
         return;
     uint32_t n = stk_slots_taken(l->slots_fd);
-    uint8_t *data = malloc(STK_LOG_FIRST);
-    bool whole = data && n >= MANY && replace_slots(l, n, data);
-    for (uint32_t i = 0; data && !whole && i < n; i++)
+    uint8_t *data = malloc(SURE);
+    for (uint32_t i = 0; data && i < n; i++)
         trim_slot(l->slots_fd, i, data);
     free(data);
     if (lseek(l->slots_fd, 0, SEEK_END) > (off_t)stk_slot_at(n))
