@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "advice/priv.h"
+#include "analysis/parts.h"
 
 /*
  * Order matters: a rule may stay silent where an earlier rule covered the same files. The ids are
@@ -88,15 +89,32 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
+/* A process of which bytes are missing neither computed nor waited in a call that was seen: few bytes
+ * may take long, one by one. */
+static bool hides_waits(const struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &ad->p->proc[i];
+        double kernel = (double)q->kernel_read_bytes, unseen = kernel - (double)q->seen_read_bytes;
+        double idle = q->end_s - q->start_s - q->cpu_s - q->io_union_s - q->wait_processes_s -
+                      q->wait_threads_s;
+        if (unseen >= (double)STK_COVERAGE_LEAST && unseen > (1 - stk_limits.seen) * kernel &&
+            idle >= stk_limits.low_s && stk_advice_share(ad, idle) >= stk_limits.medium_share)
+            return true;
+    }
+    return false;
+}
+
 /* Share of the read bytes that was observed, where much was not; otherwise 1. -1: unknown. */
 static double seen_share(const struct advisor *ad)
 {
     const struct stk_analysis *a = ad->a;
     double seen = a->coverage_read, kernel = (double)a->kernel_read_bytes;
+    bool little = kernel * (1 - seen) < (double)stk_limits.little && !hides_waits(ad);
     bool counted = a->coverage_write >= 0 || ad->p->kernel_read_bytes || ad->p->kernel_write_bytes;
     if (seen < 0) /* nothing was read, or nothing counted it */
         return counted || a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
-    return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
+    return seen >= stk_limits.seen || little ? 1 : seen;
 }
 
 static double dropped_calls(const struct stk_profile *p)
@@ -183,9 +201,12 @@ static const char *other_wait(struct advisor *ad, double io_share, const char *n
     return stk_advice_text(
         ad,
         "no fault in the I/O, which costs %s of the run; but the main loop waited "
-        "%s of it for data: its %s are too few, or busy with decoding%s",
+        "%s of it for data: %s%s",
         stk_advice_percent(ad, io_share), stk_advice_percent(ad, wait),
-        l->how == STK_LOOP_THREADS ? "threads" : "workers", not_seen);
+        l->how == STK_LOOP_PIPES ? "the programs that send it are busy with something else"
+        : l->how == STK_LOOP_THREADS ? "its threads are too few, or busy with decoding"
+                                     : "its workers are too few, or busy with decoding",
+        not_seen);
 }
 
 static const char *healthy_verdict(struct advisor *ad)

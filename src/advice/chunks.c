@@ -8,16 +8,19 @@
 #include "advice/priv.h"
 
 struct chunks {
-    double asked;  /* bytes that the program needed */
-    double read;   /* bytes that were read for them */
-    double calls;  /* of the library; 0: unknown */
-    double read_s; /* time in these reads */
+    double asked;    /* bytes that the program needed */
+    double read;     /* bytes that were read for them */
+    double calls;    /* of the library; 0: unknown */
+    double read_s;   /* time in these reads */
+    double unpack_s; /* time in the library beside them */
 };
 
 /* HDF5: the library's own calls say what was asked for. */
 static struct chunks asked_of_hdf5(const struct advisor *ad, const struct stk_usage *u)
 {
-    struct chunks c = {.read = (double)u->n.c[STK_C_READ_BYTES], .read_s = u->read_s};
+    struct chunks c = {.read = (double)u->n.c[STK_C_READ_BYTES],
+                       .read_s = u->read_s,
+                       .unpack_s = stk_advice_unpack_s(ad, u)};
     for (size_t i = u->rec_from; i < u->rec_to; i++) {
         const struct stk_prof_rec *r = &ad->p->rec[i];
         if (r->api != STK_API_HDF5)
@@ -58,15 +61,24 @@ static void chunk_actions(struct advisor *ad, struct stk_finding *f, const struc
     pack.instead = true;
     pack.depth = stk_kind_evaluated(u->name) || !ad->trains ? 0 : 1;
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, stk_advice_loader(ad, pack.to));
+    stk_advice_act(ad, f, stk_advice_loader_for(ad, u, pack.to));
 }
 
-/* Seconds in calls that samples of their own save: fewer bytes, but still a request for each. */
-static double alone_s(const struct advisor *ad, const struct stk_usage *u, struct chunks c)
+/* Bytes that are read for samples of their own: HDF5 reads ahead of a smaller one. */
+static double alone_bytes(struct chunks c)
+{
+    return fmin(c.read, fmax(c.asked, c.calls * (double)stk_limits.library_ahead));
+}
+
+/* Seconds in calls that samples of their own save: fewer bytes, but still a request for each, and
+ * nothing to unpack, but still a call of the library for each. */
+static double alone_s(const struct advisor *ad, const struct stk_usage *u, struct chunks c,
+                      double *unpacked_s)
 {
     struct stk_work now = stk_work_of(u), alone = now;
-    alone.bytes *= c.asked / c.read;
+    alone.bytes *= alone_bytes(c) / c.read;
     alone.requests = fmin(now.requests, c.calls > 0 ? c.calls : now.requests * c.asked / c.read);
+    *unpacked_s = fmax(0, c.unpack_s - c.calls * stk_limits.library_call_s);
     return stk_model_saved_s(stk_advice_storage(ad, u), c.read_s, &now, &alone);
 }
 
@@ -77,9 +89,10 @@ static bool chunks_of(struct advisor *ad, const struct stk_usage *u, struct chun
     if (c.asked <= 0 || c.read < stk_limits.chunk_waste * c.asked ||
         u->n.c[STK_C_READS] < stk_limits.least_reads || headers)
         return false;
-    double saved_s = alone_s(ad, u, c), gain = stk_advice_wall(ad, saved_s);
-    /* Unpacking takes CPU time, too, which no call shows. */
-    if (!stk_advice_matters(ad, stk_advice_wall(ad, c.read_s * (1 - c.asked / c.read))))
+    double unpacked_s, saved_s = alone_s(ad, u, c, &unpacked_s);
+    double gain = stk_advice_wall(ad, saved_s + unpacked_s);
+    double wasted_s = c.read_s * (1 - c.asked / c.read); /* even if requests hide it here */
+    if (!stk_advice_matters(ad, fmax(gain, stk_advice_wall(ad, wasted_s))))
         return false;
     struct stk_finding *f =
         stk_advice_begin(ad, "chunk-shape", stk_advice_severity(ad, gain),
@@ -95,20 +108,31 @@ static bool chunks_of(struct advisor *ad, const struct stk_usage *u, struct chun
     stk_advice_number(ad, f, "asked_bytes", c.asked, "bytes");
     stk_advice_number(ad, f, "read_bytes", c.read, "bytes");
     stk_advice_number(ad, f, "read_s", c.read_s, "s");
+    if (c.calls > 0)
+        stk_advice_number(ad, f, "unpack_s", c.unpack_s, "s");
     stk_advice_path(ad, f, u->name);
     chunk_actions(ad, f, u);
     stk_advice_gain(ad, f, gain,
-                    "%s of %s in reads are for bytes that were not needed then, at %s; unpacking "
-                    "them costs more.%s",
+                    "%s of %s in reads are for bytes that were not needed then, at %s; %s%s",
                     stk_advice_time(ad, saved_s), stk_advice_time(ad, c.read_s),
-                    stk_advice_pace(ad, stk_advice_storage(ad, u)), stk_advice_calls(ad));
+                    stk_advice_pace(ad, stk_advice_storage(ad, u)),
+                    c.calls > 0 ? stk_advice_text(ad, "unpacking them takes %s more.",
+                                                  stk_advice_time(ad, unpacked_s))
+                                : "unpacking them costs more.",
+                    stk_advice_calls(ad));
     return true;
+}
+
+/* For arrays in one piece, HDF5 reads more than was asked for as well: 64 KiB around it. */
+static bool has_chunks(const struct stk_usage *u)
+{
+    return u->file->layouts != STK_LAYOUT_WHOLE;
 }
 
 void stk_rule_chunk_shape(struct advisor *ad)
 {
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (ad->a->file[i].use->load &&
+        if (ad->a->file[i].use->load && has_chunks(&ad->a->file[i]) &&
             chunks_of(ad, &ad->a->file[i], asked_of_hdf5(ad, &ad->a->file[i])))
             return; /* the worst: the others are alike */
     for (size_t i = 0; i < ad->a->ndirs; i++)

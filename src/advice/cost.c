@@ -43,6 +43,22 @@ double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st,
     return stk_model_s(st, &w);
 }
 
+/* A loader that shuffles mixes the samples of a window, and needs all of it for the first batch. */
+double stk_advice_windows(const struct advisor *ad, double bytes, double size)
+{
+    double window = (double)stk_limits.loader_window * ad->ranks;
+    return fmax(bytes, fmin(size, ceil(bytes / window) * window));
+}
+
+double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u)
+{
+    double calls_s = 0;
+    for (size_t i = u->rec_from; i < u->rec_to; i++)
+        if (ad->p->rec[i].api == STK_API_HDF5)
+            calls_s += stk_ns(ad->p->rec[i].n.c[STK_C_READ_NS]);
+    return fmax(0, calls_s - u->read_s);
+}
+
 double stk_advice_wall(const struct advisor *ad, double io_s)
 {
     return io_s > 0 ? io_s * ad->wall_per_io : 0;

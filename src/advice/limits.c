@@ -160,6 +160,9 @@ const struct advice_limits stk_limits = {
     .batch = 32,
     .page = 4096,
     .loader_lanes = 16,
+    .loader_window = 64u << 20, /* `--window` of the loader, by default */
     .interpreter_s = 0.5e-6, /* of Python, around a call that returns at once */
+    .library_ahead = 65536,  /* H5Pset_sieve_buf_size, by default */
+    .library_call_s = 30e-6, /* of HDF5, for a row that is neither packed nor converted */
     .slow_fault_s = 20e-3,   /* a page from a disk that seeks, with others in front of it */
 };

@@ -293,6 +293,35 @@ static double asked_saved_s(const struct advisor *ad, const struct asked *m, boo
     return stk_model_saved_s(stk_advice_storage(ad, j), left, &now, &listed);
 }
 
+/* "300 opens, 1 stat": those that occurred. */
+static const char *which_calls(struct advisor *ad, const uint64_t *c, bool fails)
+{
+    const struct {
+        uint64_t n;
+        const char *one, *many;
+    } kind[] = {
+        {c[STK_C_OPENS], "open", "opens"},
+        {c[STK_C_STATS], "stat", "stats"},
+        {c[STK_C_DIR_READS], "call to list a directory", "calls to list directories"},
+        {c[STK_C_WALKS], "walk through directories", "walks through directories"},
+        {c[STK_C_MAKES], "new folder or link", "new folders and links"},
+        {c[STK_C_REMOVES] + c[STK_C_RENAMES], "remove or rename", "removes and renames"},
+        {c[STK_C_CHANGES], "change of mode, owner, time or size",
+         "changes of mode, owner, time or size"},
+        {c[STK_C_XATTRS], "look at attributes", "looks at attributes"},
+        {c[STK_C_LOCKS], "lock", "locks"},
+        {fails ? c[STK_C_ERRORS] : 0, "call that failed",
+         "calls that failed (mostly on files that do not exist)"},
+    };
+    const char *text = "";
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (kind[i].n)
+            text = stk_advice_text(ad, "%s%s%s %s", text, *text ? ", " : "",
+                                   stk_advice_count(ad, (double)kind[i].n),
+                                   kind[i].n == 1 ? kind[i].one : kind[i].many);
+    return *text ? text : "Seeks, hints and the like";
+}
+
 void stk_rule_metadata_load(struct advisor *ad)
 {
     const struct stk_usage *j = &ad->a->job;
@@ -311,18 +340,8 @@ void stk_rule_metadata_load(struct advisor *ad)
                                              "%s of the run goes to calls that move no data",
                                              stk_advice_percent(ad, stk_advice_share(ad, wall)));
     bool fails = (double)c[STK_C_ERRORS] > stk_limits.many_fail * meta_calls(j);
-    stk_advice_say(
-        ad, f, "%s opens, %s stats, %s calls to list directories%s%s: %s in all.",
-        stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
-        stk_advice_count(ad, (double)c[STK_C_DIR_READS]),
-        churns(j)
-            ? stk_advice_text(ad, ", %s removes and renames",
-                              stk_advice_count(ad, (double)(c[STK_C_REMOVES] + c[STK_C_RENAMES])))
-            : "",
-        fails ? stk_advice_text(ad, ", %s calls that failed (mostly on files that do not exist)",
-                                stk_advice_count(ad, (double)c[STK_C_ERRORS]))
-              : "",
-        stk_advice_thread_time(ad, j->meta_s));
+    stk_advice_say(ad, f, "%s: %s in all.", which_calls(ad, c, fails),
+                   stk_advice_thread_time(ad, j->meta_s));
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "stats", (double)c[STK_C_STATS], "count");
     stk_advice_number(ad, f, "dir_reads", (double)c[STK_C_DIR_READS], "count");

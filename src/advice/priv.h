@@ -41,7 +41,8 @@ struct advice_limits {
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
     uint64_t window, batch, page;
-    double loader_lanes, slow_fault_s, interpreter_s;
+    uint64_t loader_window, library_ahead;
+    double loader_lanes, slow_fault_s, interpreter_s, library_call_s;
 };
 extern const struct advice_limits stk_limits;
 
@@ -91,6 +92,11 @@ bool stk_advice_stripes(const struct stk_usage *u);
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
 /* Seconds of the run until the loaders of all ranks have read these bytes, in large requests. */
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes);
+/* Bytes that loaders which shuffle read if the program takes `bytes` of a dataset of this size. */
+double stk_advice_windows(const struct advisor *ad, double bytes, double size);
+/* Seconds in calls of the library that reads these files, beside its own reads: it unpacks and
+ * converts. 0: unknown, or no such library. */
+double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u);
 /* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
@@ -112,6 +118,10 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
 void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
 /* The loader that reads this path; the caller adjusts it. */
 struct stk_action stk_advice_loader(struct advisor *ad, const char *path);
+/* The same in place of the reads of u, of which `path` is a copy: a program that reads in random
+ * order does not mean the order of the file. */
+struct stk_action stk_advice_loader_for(struct advisor *ad, const struct stk_usage *u,
+                                        const char *path);
 /* The loader as an action, and, where a DataLoader is, stoker's reads under that. */
 void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
 void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader);

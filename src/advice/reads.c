@@ -11,18 +11,20 @@
 struct tally {
     const char *format;
     double reads, bytes, distinct, read_s, meta_s, files, consec, random, jumps;
+    double unpack_s; /* of the library, beside its reads */
     struct stk_work work;
     const struct stk_usage *first; /* most time */
     size_t nfiles;
     double size;
 };
 
-static void tally_add(struct tally *t, const struct stk_usage *u)
+static void tally_add(const struct advisor *ad, struct tally *t, const struct stk_usage *u)
 {
     t->reads += (double)u->n.c[STK_C_READS];
     t->bytes += (double)u->n.c[STK_C_READ_BYTES];
     t->distinct += (double)u->distinct_bytes;
     t->read_s += u->read_s;
+    t->unpack_s += stk_advice_unpack_s(ad, u);
     struct stk_work reads = stk_work_of(u);
     reads.opens = reads.asks = 0;
     stk_work_add(&t->work, &reads);
@@ -45,7 +47,7 @@ static struct tally tally_format(const struct advisor *ad, const char *format, c
     const struct stk_usage *u;
     for (size_t at = 0; (u = stk_files_of(ad->a, format, &at));)
         if (chosen(ad, u))
-            tally_add(&t, u);
+            tally_add(ad, &t, u);
     return t;
 }
 
@@ -263,13 +265,23 @@ static void random_actions(struct advisor *ad, struct stk_finding *f, const stru
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
 }
 
+/* Seconds of the run until loaders have read and unpacked the same samples, once per epoch: a
+ * library that reads more than the sample at each jump reads more. */
+static double loaded_s(const struct advisor *ad, const struct tally *t)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, t->first);
+    double once = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
+    double bytes = stk_kind_evaluated(t->first->name) ? once : stk_advice_windows(ad, once, t->size);
+    double threads = fmax(1, (double)ad->a->cores / ad->ranks);
+    double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)) / threads);
+    return fmax(stk_advice_load_s(ad, st, bytes), unpack);
+}
+
 /* Seconds of the run that the action saves: a loader reads blocks, many at once; sorting merges. */
 static double ordered_s(const struct advisor *ad, const struct tally *t, double *ideal)
 {
     const struct stk_storage *st = stk_advice_storage(ad, t->first);
-    /* Once per epoch: a library that reads more than the sample at each jump does not count. */
-    double bytes = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
-    *ideal = fmax(0, stk_advice_wall(ad, t->read_s) - stk_advice_load_s(ad, st, bytes));
+    *ideal = fmax(0, stk_advice_wall(ad, t->read_s + t->unpack_s) - loaded_s(ad, t));
     if (stk_kind_packable(t->first))
         return *ideal;
     struct stk_work w = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
@@ -283,7 +295,8 @@ static void random_reads_of(struct advisor *ad, const char *format)
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
     enum reach reach = stk_advice_reach_of(t.first);
-    double ideal, gain = ordered_s(ad, &t, &ideal), wait = stk_advice_wall(ad, t.read_s);
+    double ideal, gain = ordered_s(ad, &t, &ideal);
+    double wait = stk_advice_wall(ad, t.read_s + (stk_kind_packable(t.first) ? t.unpack_s : 0));
     /* In the page cache, no order is worse than another. */
     if (!stk_advice_felt(ad, reach, ideal))
         return;
@@ -303,10 +316,13 @@ static void random_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
     random_actions(ad, f, &t, reach);
-    stk_advice_gain(ad, f, gain, "%s would take %s instead of %s of the run, at %s.",
+    const char *unpacking = stk_advice_matters(ad, wait - stk_advice_wall(ad, t.read_s))
+                                ? " with unpacking"
+                                : "";
+    stk_advice_gain(ad, f, gain, "%s would take %s instead of %s of the run%s, at %s.",
                     stk_kind_packable(t.first) ? "The same samples in blocks, many at once,"
                                                : "Sorted batches, with neighbours read together,",
-                    stk_advice_time(ad, wait - gain), stk_advice_time(ad, wait),
+                    stk_advice_time(ad, wait - gain), stk_advice_time(ad, wait), unpacking,
                     stk_advice_pace(ad, stk_advice_storage(ad, t.first)));
 }
 

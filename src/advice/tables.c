@@ -9,7 +9,7 @@
 #include "analysis/parts.h"
 
 struct text {
-    double bytes, distinct, reads, read_s;
+    double bytes, distinct, size, reads, read_s;
     double span_s, parse_s; /* from the first read to the last; the part of it that reads and
                                computes */
     const struct stk_usage *first;
@@ -53,6 +53,7 @@ static struct text sum_text(const struct advisor *ad, double *others)
         t.first = t.first ? t.first : u;
         t.bytes += (double)u->n.c[STK_C_READ_BYTES];
         t.distinct += (double)u->distinct_bytes;
+        t.size += (double)u->size_bytes;
         t.reads += (double)u->n.c[STK_C_READS];
         t.read_s += u->read_s;
         add_span(ad, u, &t);
@@ -76,11 +77,14 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
-    double better = stk_advice_load_s(ad, st, t.bytes), gain = fmax(0, span - better);
+    struct stk_action pack = stk_advice_pack(ad, t.first->name);
+    struct stk_action loader = stk_advice_loader_for(ad, t.first, pack.to);
+    bool mixed = strcmp(loader.loader.shuffle ? loader.loader.shuffle : "block", "none") != 0;
+    double loaded = mixed ? stk_advice_windows(ad, t.bytes, t.size) : t.bytes;
+    double better = stk_advice_load_s(ad, st, loaded), gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;
-    struct stk_action pack = stk_advice_pack(ad, path);
     struct stk_finding *f =
         stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
                          "the dataset is text (%s) that is parsed on every run", t.first->format);
@@ -101,7 +105,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
                                "order matters."
                              : "");
     stk_advice_act(ad, f, pack);
-    stk_advice_load(ad, f, stk_advice_loader(ad, pack.to));
+    stk_advice_load(ad, f, loader);
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -170,6 +170,15 @@ struct stk_action stk_advice_loader(struct advisor *ad, const char *path)
     return a;
 }
 
+struct stk_action stk_advice_loader_for(struct advisor *ad, const struct stk_usage *u,
+                                        const char *path)
+{
+    struct stk_action a = stk_advice_loader(ad, path);
+    if (stk_advice_said(ad, "random-reads", u->name) && !stk_kind_evaluated(u->name))
+        a.loader.shuffle = "block";
+    return a;
+}
+
 void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
 {
     if (strcmp(loader.loader.framework, "torch") != 0)

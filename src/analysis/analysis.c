@@ -407,13 +407,12 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
 
 /* libc itself reads some KiB per process (locales, name services) unobserved: a share of so few
  * bytes says nothing about the program. It makes no such writes. */
-#define COVERAGE_LEAST 65536u /* bytes per process */
 
 /* The launchers counted all processes, including those without a log; each process read some KiB at
  * its start that its own count lacks. */
 static uint64_t with_unseen(uint64_t counted, uint64_t launchers, uint64_t procs)
 {
-    uint64_t starts = (procs + 1) * COVERAGE_LEAST;
+    uint64_t starts = (procs + 1) * STK_COVERAGE_LEAST;
     return launchers > starts && launchers - starts > counted ? launchers : counted;
 }
 
@@ -445,7 +444,7 @@ static void sum_machines(struct stk_analysis *a)
     kernel_r = with_unseen(kernel_r, p->kernel_read_bytes, procs);
     kernel_w = with_unseen(kernel_w, p->kernel_write_bytes, procs);
     a->kernel_read_bytes = kernel_r;
-    a->coverage_little = kernel_r < procs * COVERAGE_LEAST && seen_r < kernel_r;
+    a->coverage_little = kernel_r < procs * STK_COVERAGE_LEAST && seen_r < kernel_r;
     a->coverage_read = kernel_r && !a->coverage_little ? (double)seen_r / (double)kernel_r : -1;
     a->coverage_write = kernel_w ? (double)seen_w / (double)kernel_w : -1;
 }

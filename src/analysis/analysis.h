@@ -75,6 +75,7 @@ struct stk_steps {
 enum stk_loop_how {
     STK_LOOP_UNKNOWN,
     STK_LOOP_READS,   /* the main thread's own calls: nobody else reads */
+    STK_LOOP_PIPES,   /* its waits for what other programs send it, and its own calls */
     STK_LOOP_THREADS, /* its waits for other threads, which read, and its own calls */
     STK_LOOP_WORKERS, /* its waits for its workers, and its own calls */
     STK_LOOP_MARKS,   /* phases that the program marked */

@@ -133,11 +133,34 @@ static bool other_threads_read(const struct stk_prof_proc *q)
     return q->threads > (q->main_io_s > 0 ? 1 : 0);
 }
 
-static enum stk_loop_how how_of(const struct stk_prof_proc *q, const struct unit *u, double marked)
+/* Of recorded files, by other programs of the same rank in its lifetime. */
+static uint64_t others_read(const struct stk_profile *p, const struct stk_prof_proc *q)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *o = &p->proc[i];
+        bool beside = o->world == q->world && (!o->world || o->rank == q->rank);
+        if (o != q && beside && o->start_s < q->end_s && q->start_s < o->end_s)
+            bytes += o->read_bytes;
+    }
+    return bytes;
+}
+
+/* Others read, and it gets more through pipes and sockets than it reads itself ("zcat | train"). */
+static bool others_send(const struct stk_profile *p, const struct stk_prof_proc *q)
+{
+    uint64_t files = q->read_bytes + q->left_out_read_bytes;
+    uint64_t received = q->seen_read_bytes > files ? q->seen_read_bytes - files : 0;
+    return received > q->read_bytes && others_read(p, q) > q->read_bytes;
+}
+
+static enum stk_loop_how how_of(const struct stk_profile *p, const struct stk_prof_proc *q,
+                                const struct unit *u, double marked)
 {
     return marked > 0              ? STK_LOOP_MARKS
            : u->workers            ? STK_LOOP_WORKERS
            : other_threads_read(q) ? STK_LOOP_THREADS
+           : others_send(p, q)     ? STK_LOOP_PIPES
                                    : STK_LOOP_READS;
 }
 
@@ -147,11 +170,11 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
 {
     const uint64_t *c = a->job.n.c;
     double unseen = (1 - a->coverage_read) * (double)a->kernel_read_bytes;
-    if (how == STK_LOOP_MARKS || how == STK_LOOP_WORKERS)
+    if (how == STK_LOOP_MARKS || how == STK_LOOP_WORKERS || how == STK_LOOP_PIPES)
         return NULL;
     if (how == STK_LOOP_THREADS && q->wait_threads_s + q->wait_processes_s <= 0)
         return "its other threads read the data, and it waits for them in calls that are not seen";
-    if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_UNSEEN_BYTES)
+    if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_COVERAGE_LEAST)
         return "most bytes that the kernel counted were not seen";
     if (q->blind)
         return "it used io_uring, whose transfers are not calls";
@@ -160,17 +183,60 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
     return NULL;
 }
 
+/* Names that are made, changed and removed, and files that are only written: to open and close them
+ * is no wait for data. */
+static bool only_written(const uint64_t *c)
+{
+    return !c[STK_C_READS] && !c[STK_C_MMAPS] &&
+           (c[STK_C_WRITE_OPENS] || c[STK_C_WRITES] || c[STK_C_MAKES] || c[STK_C_REMOVES] ||
+            c[STK_C_RENAMES] || c[STK_C_CHANGES]);
+}
+
+/* What the records of a process tell of its calls, in seconds of all threads. */
+struct calls {
+    double writing_s; /* on what is only written, without moving data */
+    double unpack_s;  /* in a library's calls that read, beside its own reads */
+};
+
+/* Of every process. NULL: out of memory. Records are ordered by file, process and layer. */
+static struct calls *sum_calls(struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    struct calls *s = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *s);
+    double below_s = 0;
+    for (size_t i = 0; s && i <= p->nprocs; i++)
+        s[i] = (struct calls){0};
+    for (size_t i = 0; s && i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        if (r->proc >= p->nprocs)
+            continue;
+        if (!i || r->file != r[-1].file || r->proc != r[-1].proc)
+            below_s = 0;
+        double read_s = stk_ns(r->n.c[STK_C_READ_NS]);
+        if (stk_api_moves(r->api)) {
+            below_s += read_s;
+            s[r->proc].writing_s += only_written(r->n.c) ? stk_ns(r->n.c[STK_C_META_NS]) : 0;
+        } else if (r->api == STK_API_HDF5) {
+            s[r->proc].unpack_s += fmax(0, read_s - below_s);
+        }
+    }
+    return s;
+}
+
 static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum stk_loop_how how,
-                     double marked, double begin_s)
+                     double marked, double begin_s, const struct calls *calls)
 {
     double life = fmax(0, q->end_s - q->start_s);
     double start = begin_s < 0 ? 0 : fmin(fmax(0, begin_s - q->start_s), life);
     double own = fmax(0, q->main_io_s - q->main_write_s);
+    double part = q->io_sum_s > 0 ? fmin(1, q->main_io_s / q->io_sum_s) : 0; /* of the main thread */
+    double writing_s = fmin(own, calls->writing_s * part);
+    own += calls->unpack_s * part - writing_s;
     double wait = how == STK_LOOP_MARKS
                       ? marked
-                      : own + q->wait_processes_s + (how == STK_LOOP_READS ? 0 : q->wait_threads_s);
+                      : own + q->wait_processes_s + (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
     wait = fmin(wait, life - start);
-    double write = fmin(q->main_write_s, life - start - wait);
+    double write = fmin(q->main_write_s + writing_s, life - start - wait);
     to->run_s += life;
     to->wait_s += wait;
     to->write_s += write;
@@ -187,17 +253,17 @@ static void mean(struct stk_loop *l)
         *sum[i] /= l->loops ? l->loops : 1;
 }
 
-static void add_unit(struct stk_analysis *a, const struct unit *u)
+static void add_unit(struct stk_analysis *a, const struct unit *u, const struct calls *calls)
 {
     struct stk_loop *l = &a->loop;
     const struct stk_prof_proc *q = &a->p->proc[u->main];
     double marked = marked_s(a->p, (uint32_t)u->main);
-    enum stk_loop_how how = how_of(q, u, marked);
+    enum stk_loop_how how = how_of(a->p, q, u, marked);
     const char *why = hidden(a, q, how);
     l->why = l->why ? l->why : why;
     l->how = !l->loops || how < l->how ? how : l->how; /* the weakest of all */
     l->workers += u->workers;
-    add_loop(l, q, how, marked, u->begin_s);
+    add_loop(l, q, how, marked, u->begin_s, &calls[u->main]);
 }
 
 /* A program that the main one starts and waits for may spend the time as well. */
@@ -211,7 +277,8 @@ static void add_library(struct stk_analysis *a)
 }
 
 /* Without ranks: the program that did most. With ranks: all of them. */
-static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
+static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
+                      const struct calls *calls)
 {
     const struct unit *most = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -219,12 +286,12 @@ static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
             continue;
         bool ranked = a->p->proc[u[i].main].world > 0;
         if (ranked)
-            add_unit(a, &u[i]);
+            add_unit(a, &u[i], calls);
         else if (!most || weight_of(&a->p->proc[u[i].main]) > weight_of(&a->p->proc[most->main]))
             most = &u[i];
     }
     if (!a->loop.loops && most)
-        add_unit(a, most);
+        add_unit(a, most, calls);
 }
 
 int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
@@ -233,13 +300,14 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     size_t room = p->nprocs + 1;
     struct unit *u = stk_arena_alloc(&a->arena, room * sizeof *u);
     uint32_t *of = stk_arena_alloc(&a->arena, room * sizeof *of);
-    if (!u || !of)
+    struct calls *calls = sum_calls(a);
+    if (!u || !of || !calls)
         return stk_err_nomem(err, room * sizeof *u);
     uint32_t n = stk_analysis_units(p, of);
     find_mains(p, of, u, n);
     begin_by_reads(a, of, u);
     begin_by_marks(p, of, u);
-    add_units(a, u, n);
+    add_units(a, u, n, calls);
     mean(&a->loop);
     add_library(a);
     if (strcmp(p->source, "stoker") != 0)

@@ -13,7 +13,7 @@
 #define ANALYSIS_DIRSMAX 256   /* … or this many, if they cannot be; the rest is "(other)" */
 #define ANALYSIS_EPOCHS  10000
 
-#define STK_UNSEEN_BYTES (1u << 20) /* less matters to no verdict */
+#define STK_COVERAGE_LEAST 65536u /* bytes of a process: of less, libc's own reads are most */
 #define STK_MANY_FAULTS  250u       /* page faults that went to storage */
 
 #define STK_GPU_IDLE 0.1 /* below this utilisation the GPU counts as idle */

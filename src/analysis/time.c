@@ -143,15 +143,30 @@ static double at_once(const struct stk_analysis *a)
     return n;
 }
 
+/* Bytes if every open read once what its process read of the file. */
+static double once_per_open(const struct stk_analysis *a, const struct stk_usage *u)
+{
+    double sum = 0;
+    for (size_t i = u->rec_from; i < u->rec_to; i++) {
+        const struct stk_prof_rec *r = &a->p->rec[i];
+        if (stk_api_moves(r->api))
+            sum += (double)r->distinct_bytes * fmax(1, (double)r->n.c[STK_C_OPENS]);
+    }
+    return sum;
+}
+
+/* More: a buffer is filled around every sample, so that bytes come again within one pass. */
+#define AGAIN_IN_OPEN 1.15
+
 /* How many times the data was read, one pass after the other: bytes read from the files that are
  * read again over their distinct bytes. 0 unless it is clear, that is: more than one and a half;
  * nearly all data is read again (draws with replacement leave many samples out); ranks do not share
- * what they read (else ranks and epochs look alike); and the number of opens, or a mostly ascending
- * order, suggests passes over whole files. */
+ * what they read (else ranks and epochs look alike); and the number of opens that read nothing
+ * twice, or a mostly ascending order, suggests passes over whole files. */
 static double count_passes(const struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
-    double read = 0, distinct = 0, of_ranks = 0, opens = 0, files = 0, later = 0, seq = 0;
+    double read = 0, distinct = 0, of_ranks = 0, opens = 0, files = 0, later = 0, seq = 0, whole = 0;
     for (size_t i = 0; i < a->nfiles; i++) {
         const struct stk_usage *u = &a->file[i];
         if (u->reread < 1.5 || !u->n.c[STK_C_READ_BYTES])
@@ -160,6 +175,7 @@ static double count_passes(const struct stk_analysis *a)
         distinct += (double)u->distinct_bytes;
         of_ranks += (double)u->rank_distinct_bytes;
         opens += (double)u->n.c[STK_C_OPENS];
+        whole += once_per_open(a, u);
         files += (double)u->files;
         later += (double)(u->n.c[STK_C_READS] - u->n.c[STK_C_FIRST_READS]);
         seq += (double)u->n.c[STK_C_SEQ_READS];
@@ -168,7 +184,8 @@ static double count_passes(const struct stk_analysis *a)
         return 0;
     double passes = read / distinct, by_opens = files > 0 ? opens / files : 0;
     bool disjoint = of_ranks <= 1.2 * distinct || of_ranks == 0;
-    bool agree = fabs(by_opens - passes) <= 0.15 * passes || (later > 0 && seq >= 0.9 * later);
+    bool by_whole = fabs(by_opens - passes) <= 0.15 * passes && read <= AGAIN_IN_OPEN * whole;
+    bool agree = by_whole || (later > 0 && seq >= 0.9 * later);
     return passes >= 1.5 && disjoint && agree ? passes / at_once(a) : 0;
 }
 

@@ -45,6 +45,7 @@ struct moved {
     uint64_t start, end;
     int64_t offset, n; /* offset -1: unknown */
     enum stk_api api;
+    uint32_t each; /* of several reads of this length; 0: one */
 };
 
 void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uint64_t ns)
@@ -167,6 +168,37 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     stk_cover_sample(&log->read, hash, from, from + n);
 }
 
+#define FROM_BUFFER_BIN 3 /* of latencies: 8 to 16 ns */
+
+/* Reads that follow the one that was counted, of as many bytes each. */
+static void count_more(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t hash, uint64_t more,
+                       const struct moved *m)
+{
+    struct stk_log_record *log = w->log;
+    struct stk_counts *c = &log->n;
+    uint64_t n = more * m->each, from = (uint64_t)w->read_end;
+    uint32_t *latency = &c->read_latency[FROM_BUFFER_BIN];
+    c->c[STK_C_READS] += more;
+    c->c[STK_C_READ_BYTES] += n;
+    c->c[STK_C_SEQ_READS] += more;
+    c->c[STK_C_CONSEC_READS] += more;
+    c->read_size[stk_size_bin(m->each)] += more;
+    *latency = more < UINT32_MAX - *latency ? *latency + (uint32_t)more : UINT32_MAX;
+    for (unsigned i = 0; i < STK_COMMON; i++)
+        if (c->size[i].value == m->each)
+            c->size[i].count += more;
+    stk_count_max(&c->c[STK_C_MAX_OFFSET], from + n);
+    w->read_start = (int64_t)(from + n - m->each);
+    w->read_end = (int64_t)(from + n);
+    if (!w->scattered)
+        w->scattered = !stk_cover_span(&log->read, from, from + n);
+    stk_cover_sample(&log->read, hash, from, from + n);
+    if (t->bin) {
+        t->bin->reads += (uint32_t)more;
+        t->bin->read_bytes += n;
+    }
+}
+
 static void count_write(struct stk_pl_way *w, const struct moved *m)
 {
     struct stk_counts *c = &w->log->n;
@@ -258,10 +290,15 @@ static inline void moved(struct stk_pl_thread *t, int fd, bool write, struct mov
     else if (m->offset < 0)
         m->offset = stk_pl_position(d, fd, n, m->api);
     struct stk_pl_way *w = way_of(t, d, m->api);
-    if (UNLIKELY(!w))
+    if (UNLIKELY(!w)) {
         stk_pl_dropped();
-    else
-        record(t, w, d->hash, write, m);
+        return;
+    }
+    uint64_t more = UNLIKELY(m->each) && n > m->each ? ((uint64_t)n - 1) / m->each : 0;
+    m->n -= (int64_t)(more * m->each);
+    record(t, w, d->hash, write, m);
+    if (UNLIKELY(more))
+        count_more(t, w, d->hash, more, m);
 }
 
 void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api)
@@ -269,7 +306,18 @@ void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, 
     uint64_t end;
     if (UNLIKELY(!stk_pl_ended(call, &end)))
         return;
-    struct moved m = {call->start_ns, end, offset, got, api};
+    struct moved m = {call->start_ns, end, offset, got, api, 0};
+    moved(call->thread, fd, false, &m);
+    stk_pl_leave();
+}
+
+void stk_pl_read_blocks(struct stk_pl_call *call, int fd, int64_t got, uint32_t each,
+                        enum stk_api api)
+{
+    uint64_t end;
+    if (!stk_pl_ended(call, &end))
+        return;
+    struct moved m = {call->start_ns, end, STK_AT_POSITION, got, api, each};
     moved(call->thread, fd, false, &m);
     stk_pl_leave();
 }
@@ -279,7 +327,7 @@ void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put,
     uint64_t end;
     if (UNLIKELY(!stk_pl_ended(call, &end)))
         return;
-    struct moved m = {call->start_ns, end, offset, put, api};
+    struct moved m = {call->start_ns, end, offset, put, api, 0};
     moved(call->thread, fd, true, &m);
     stk_pl_leave();
 }
@@ -287,7 +335,7 @@ void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put,
 void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, int64_t n,
                   uint64_t start, uint64_t end, enum stk_api api)
 {
-    struct moved m = {start, end, offset, n, api};
+    struct moved m = {start, end, offset, n, api, 0};
     moved(t, fd, write, &m);
 }
 
@@ -298,7 +346,7 @@ void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int6
     uint64_t end;
     if (!stk_pl_ended(call, &end))
         return;
-    struct moved m = {call->start_ns, end, offset, n, api};
+    struct moved m = {call->start_ns, end, offset, n, api, 0};
     struct stk_pl_file *f = stk_pl_file_by_id(name);
     struct stk_pl_rec *r = f ? stk_pl_rec_of(t, f, api) : NULL;
     if (r) {
@@ -314,7 +362,7 @@ void stk_pl_async(int fd, bool write, int64_t offset, int64_t n, uint64_t start_
     struct stk_pl_call call;
     if (!stk_pl_begin(&call) || !stk_pl_enter_call(&call))
         return;
-    struct moved m = {start_ns, end_ns > start_ns ? end_ns : start_ns, offset, n, STK_API_ASYNC};
+    struct moved m = {start_ns, end_ns > start_ns ? end_ns : start_ns, offset, n, STK_API_ASYNC, 0};
     moved(call.thread, fd, write, &m);
     stk_pl_leave();
 }

@@ -88,6 +88,10 @@ void stk_pl_closed_range(struct stk_pl_call *call, unsigned first, unsigned last
  * received) is looked up once. */
 void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api);
 void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put, enum stk_api api);
+/* The same for reads of `each` bytes, one after the other, that returned `got` in all. The time is
+ * that of the first; the others came from a buffer. */
+void stk_pl_read_blocks(struct stk_pl_call *call, int fd, int64_t got, uint32_t each,
+                        enum stk_api api);
 /* The C library read `bytes` more for a stream than its callers received (negative: less), as far
  * as the call at hand tells: the kernel's count includes them. */
 void stk_pl_read_ahead(int64_t bytes);
@@ -121,6 +125,9 @@ void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter
 /* offset -1: unknown; the call is then in no sequence. */
 void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int64_t offset,
                        int64_t n, enum stk_api api);
+
+/* Bits of enum stk_log_layout, for the records of this thread. */
+void stk_pl_named_layout(uint32_t name, uint8_t layouts, enum stk_api api);
 
 /* ---- counts of the whole process ---- */
 enum stk_pl_tally {

@@ -309,6 +309,18 @@ void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter
     stk_pl_leave();
 }
 
+void stk_pl_named_layout(uint32_t name, uint8_t layouts, enum stk_api api)
+{
+    struct stk_pl_call call;
+    if (!layouts || !stk_pl_begin(&call) || !stk_pl_enter_call(&call))
+        return;
+    struct stk_pl_file *f = stk_pl_file_by_id(name);
+    struct stk_pl_rec *r = f ? stk_pl_rec_of(call.thread, f, api) : NULL;
+    if (r)
+        r->log->layouts |= layouts;
+    stk_pl_leave();
+}
+
 void stk_pl_copied(struct stk_pl_call *call, int from, int64_t from_offset, int to,
                    int64_t to_offset, int64_t n)
 {

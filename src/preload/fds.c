@@ -181,6 +181,13 @@ static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, str
     return true;
 }
 
+/* A file without a name is not the folder that was opened for it. */
+static bool name_opened(struct stk_pl_thread *t, int dirfd, const char *path, int flags, int fd)
+{
+    return (flags & O_TMPFILE) == O_TMPFILE ? stk_pl_path_of_fd(t, fd)
+                                            : stk_pl_path_make(t, dirfd, path, fd);
+}
+
 struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const char *path,
                                      int flags, int fd, uint64_t *size)
 {
@@ -194,7 +201,7 @@ struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const c
         as.keeps_over_exec = !(flags & O_CLOEXEC);
         as.end = (int64_t)facts.size;
         *size = S_ISREG(facts.mode) ? facts.size : 0;
-        if (!known || (stk_pl_path_make(t, dirfd, path, fd) && classify(t, fd, &facts, &as)))
+        if (!known || (name_opened(t, dirfd, path, flags, fd) && classify(t, fd, &facts, &as)))
             d = new_desc(&as);
     }
     stk_pl_desc_release(put(fd, d));

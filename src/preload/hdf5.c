@@ -109,6 +109,22 @@ static bool find(hid id, const void *caller, struct object *o)
     return true;
 }
 
+/* Of a dataset; as in H5Dpublic.h. */
+#define HDF5_CONTIGUOUS 1
+#define HDF5_CHUNKED    2
+
+static uint8_t ask_layout(hid dataset, const void *caller)
+{
+    hid creation = ASK(hid, H5Dget_create_plist, (hid), (dataset), -1);
+    if (creation < 0)
+        return 0;
+    int layout = ASK(int, H5Pget_layout, (hid), (creation), -1);
+    ASK(int, H5Pclose, (hid), (creation), -1);
+    return layout == HDF5_CHUNKED      ? STK_LAYOUT_CHUNKS
+           : layout == HDF5_CONTIGUOUS ? STK_LAYOUT_WHOLE
+                                       : 0;
+}
+
 static void ask_type(struct object *o, const void *caller)
 {
     hid type = ASK(hid, H5Dget_type, (hid), (o->id), -1);
@@ -157,13 +173,16 @@ static void moved(struct stk_pl_call *call, bool write, hid dataset, hid memory_
         return;
     if (!find(dataset, caller, &o) || !o.name)
         return;
-    if (!o.type_bytes)
+    bool new = !o.type_bytes;
+    if (new)
         ask_type(&o, caller);
+    uint8_t layouts = new ? ask_layout(dataset, caller) : 0;
     if (__builtin_mul_overflow(selected(dataset, memory_space, file_space, caller), o.type_bytes,
                                &bytes))
         bytes = 0;
     asked(call, &since);
     stk_pl_named_data(call, o.name, write, -1, bytes, STK_API_HDF5);
+    stk_pl_named_layout(o.name, layouts, STK_API_HDF5);
 }
 
 /* Nothing may be queried after a failure: only a known object gets it counted. */

@@ -14,23 +14,22 @@ struct pattern {
     bool glob, path; /* has wildcards; has a slash */
 };
 struct rules {
-    uint32_t n;
     struct pattern of[STK_RULES_MAX];
     char text[STK_RULES_BYTES];
 };
 static STK_TABLE struct rules included, excluded;
+static uint32_t nincluded, nexcluded; /* apart: mostly none, and then the tables stay untouched */
 static struct pattern log_folder;
 
-static void take(struct rules *r, const char *list)
+static uint32_t take(struct rules *r, const char *list)
 {
     size_t n = list ? strlen(list) : 0;
-    if (r->n)
-        r->n = 0;
+    uint32_t taken = 0;
     if (!n || n >= sizeof r->text) /* a truncated pattern would mean something else */
-        return;
+        return 0;
     memcpy(r->text, list, n);
     r->text[n] = 0;
-    for (char *at = r->text; *at && r->n < STK_RULES_MAX;) {
+    for (char *at = r->text; *at && taken < STK_RULES_MAX;) {
         size_t length = strcspn(at, ":");
         bool last = !at[length];
         at[length] = 0;
@@ -39,15 +38,16 @@ static void take(struct rules *r, const char *list)
         while (!p.glob && p.length > 1 && at[p.length - 1] == '/')
             at[--p.length] = 0;
         if (p.length)
-            r->of[r->n++] = p;
+            r->of[taken++] = p;
         at += last ? length : length + 1;
     }
+    return taken;
 }
 
 void stk_pl_rules_start(const char *include, const char *exclude, const char *log_dir)
 {
-    take(&included, include);
-    take(&excluded, exclude);
+    nincluded = take(&included, include);
+    nexcluded = take(&excluded, exclude);
     log_folder = (struct pattern){log_dir, (uint32_t)strlen(log_dir), false, true};
 }
 
@@ -98,9 +98,9 @@ static bool glob(const char *p, const char *s)
     return !*p;
 }
 
-static bool matches(const struct rules *r, const char *path, size_t length)
+static bool matches(const struct rules *r, uint32_t n, const char *path, size_t length)
 {
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const struct pattern *p = &r->of[i];
         if (p->glob ? glob(p->text, p->path ? path : stk_path_last(path))
                     : stk_path_below(path, length, p->text, p->length))
@@ -197,9 +197,9 @@ size_t stk_pl_left_out(const char *path, size_t length, bool opened)
 {
     if (stk_path_below(path, length, log_folder.text, log_folder.length))
         return folder_of(path);
-    if (matches(&included, path, length))
+    if (matches(&included, nincluded, path, length))
         return 0;
-    if (matches(&excluded, path, length))
+    if (matches(&excluded, nexcluded, path, length))
         return folder_of(path);
     note_module(path);
     return opened && source_is_data(path, length) ? 0 : stk_system_file(path, length, languages);

@@ -14,6 +14,7 @@
 
 static char file_name[192]; /* "": none */
 static uint64_t launcher;   /* its number: part of the file's name and of our logs' */
+static struct stk_slots *top;  /* stays mapped: forked children take a slot, too */
 
 /* "HOST.L.slots.stklog": HOST must be this node, since nodes cannot share memory. */
 void stk_pl_slots_start(const char *name)
@@ -100,9 +101,10 @@ struct stk_log_header *stk_pl_slot_take(char *before, size_t room)
     if (fd < 0)
         return NULL;
     struct stk_log_header *h = NULL;
-    struct stk_slots *s = is_whole(fd) ? map_file(fd, 0, STK_SLOTS_HEAD) : NULL;
-    int64_t i = s ? take(s, fd) : -1;
-    uint32_t *last = s ? &s->last[(uint32_t)stk_sys0(SYS_getpid) % STK_SLOTS_PIDS] : NULL;
+    if (!top && is_whole(fd))
+        top = map_file(fd, 0, STK_SLOTS_HEAD);
+    int64_t i = top ? take(top, fd) : -1;
+    uint32_t *last = top ? &top->last[(uint32_t)stk_sys0(SYS_getpid) % STK_SLOTS_PIDS] : NULL;
     if (i >= 0 && stk_pl_log_name(launcher * STK_SLOTS_NUMBERS + (uint64_t)i + 1))
         h = map_file(fd, stk_slot_at((uint32_t)i), STK_LOG_FIRST);
     if (h) {
@@ -110,8 +112,6 @@ struct stk_log_header *stk_pl_slot_take(char *before, size_t room)
         if (!find_before(fd, h->before, before, room))
             before[0] = 0;
     }
-    if (s)
-        stk_sys2(SYS_munmap, s, STK_SLOTS_HEAD);
     stk_sys1(SYS_close, fd);
     return h;
 }

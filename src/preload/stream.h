@@ -6,6 +6,9 @@
  * far the stream's pointer moved since the run began. A run begins when a character function finds
  * the buffer empty (or the stream in no run) and ends with the next call of any other kind on the
  * stream, the next time the buffer is empty, or the end of the process.
+ *
+ * Tiny blocks of one length (fread() of a number) that the buffer holds are in runs, too; these are
+ * recorded as that many reads.
  */
 #ifndef STK_PRELOAD_STREAM_H
 #define STK_PRELOAD_STREAM_H
@@ -21,6 +24,8 @@ struct stk_stream_run {
     const char *mark; /* where the stream's pointer was */
     uint64_t ns;      /* time spent filling (emptying) the buffer */
     bool write;
+    uint32_t block;    /* bytes of the last fread(), if tiny; in a run of these */
+    bool blocks;       /* the run is one of blocks, not of characters */
     FILE *no_position; /* a stream for which ftello() fails: not tried again */
     uint64_t fill_ns;  /* a seek filled the buffer for the next read: its time */
 };
@@ -40,6 +45,10 @@ static inline struct stk_stream_run *stk_stream_run(int fd)
     return fd >= 0 && fd < STK_STREAMS ? &stk_stream_runs[fd] : NULL;
 }
 
+#define STK_STREAM_TINY 16 /* bytes: a buffer holds hundreds, and nobody computes long on one */
+/* A fread() of `bytes`: true if a run of blocks goes on, or begins, with it. Otherwise the caller
+ * records it. */
+bool stk_stream_in_blocks(FILE *f, size_t bytes);
 /* Ends and records the run of f, which is in one. */
 void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run);
 /* fflush(NULL). */

@@ -27,6 +27,8 @@ void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
     stk_stream_earlier(&call, run->ns);
     if (run->write)
         stk_pl_write(&call, fd, STK_AT_POSITION, at - run->mark, STK_API_STDIO);
+    else if (run->blocks)
+        stk_pl_read_blocks(&call, fd, at - run->mark, run->block, STK_API_STDIO);
     else
         stk_pl_read(&call, fd, STK_AT_POSITION, at - run->mark, STK_API_STDIO);
 }
@@ -60,6 +62,7 @@ static void begin_run(struct stk_stream_run *run, FILE *f, bool write, const cha
     run->mark = mark;
     run->ns = ns;
     run->write = write;
+    run->blocks = false;
     if (!__atomic_load_n(&some, __ATOMIC_RELAXED))
         __atomic_store_n(&some, true, __ATOMIC_RELAXED);
     __atomic_store_n(&run->stream, f, __ATOMIC_RELEASE);
@@ -67,7 +70,8 @@ static void begin_run(struct stk_stream_run *run, FILE *f, bool write, const cha
 
 static bool in_run(const struct stk_stream_run *run, const FILE *f, bool write)
 {
-    return __atomic_load_n(&run->stream, __ATOMIC_ACQUIRE) == f && run->write == write;
+    return __atomic_load_n(&run->stream, __ATOMIC_ACQUIRE) == f && run->write == write &&
+           !run->blocks;
 }
 
 /* The call that filled or emptied the buffer has ended; its time belongs to the run. */
@@ -110,6 +114,27 @@ static inline int get(int (*real)(FILE *), FILE *f)
         begin_run(run, f, false, f->_IO_read_ptr, stk_stream_fill_ns(run));
     }
     return real(f);
+}
+
+/* With a trace, every call is recorded. The second call of one length begins a run: lengths that
+ * alternate would end one each time. */
+bool stk_stream_in_blocks(FILE *f, size_t bytes)
+{
+    int fd = stk_stream_fd(f);
+    struct stk_stream_run *run = stk_stream_run(fd);
+    if (!run || bytes > STK_STREAM_TINY || !stk_stream_is_plain(f) ||
+        (size_t)(f->_IO_read_end - f->_IO_read_ptr) < bytes || stk_pl.watch->trace)
+        return false;
+    bool same = run->block == bytes;
+    if (same && run->blocks && __atomic_load_n(&run->stream, __ATOMIC_ACQUIRE) == f)
+        return true;
+    stk_stream_settle(f, fd);
+    run->block = (uint32_t)bytes;
+    if (!same)
+        return false;
+    begin_run(run, f, false, f->_IO_read_ptr, stk_stream_fill_ns(run));
+    run->blocks = true;
+    return true;
 }
 
 #define GET(name)                                                                                  \

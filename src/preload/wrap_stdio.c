@@ -138,13 +138,18 @@ WRAP(int, pclose, (FILE * f))
 
 /* ---- blocks ---- */
 
+static inline bool is_in_blocks(FILE *f, size_t size, size_t n)
+{
+    return size <= STK_STREAM_TINY && n <= STK_STREAM_TINY && stk_stream_in_blocks(f, size * n);
+}
+
 #define READ_BLOCK(name)                                                                           \
     WRAP(size_t, name, (void *p, size_t size, size_t n, FILE *f))                                  \
     {                                                                                              \
         REAL(size_t, name, (void *, size_t, size_t, FILE *));                                      \
         struct stk_pl_call call;                                                                   \
         int fd;                                                                                    \
-        if (!size || !n || !stk_stream_begin(&call, f, &fd))                                       \
+        if (!size || !n || is_in_blocks(f, size, n) || !stk_stream_begin(&call, f, &fd))           \
             return real(p, size, n, f);                                                            \
         size_t got = real(p, size, n, f);                                                          \
         stk_stream_got(&call, f, fd, got *size);                                                   \
@@ -159,7 +164,7 @@ READ_BLOCK(fread_unlocked)
         REAL(size_t, name, (void *, size_t, size_t, size_t, FILE *));                              \
         struct stk_pl_call call;                                                                   \
         int fd;                                                                                    \
-        if (!size || !n || !stk_stream_begin(&call, f, &fd))                                       \
+        if (!size || !n || is_in_blocks(f, size, n) || !stk_stream_begin(&call, f, &fd))           \
             return real(p, room, size, n, f);                                                      \
         size_t got = real(p, room, size, n, f);                                                    \
         stk_stream_got(&call, f, fd, got *size);                                                   \

@@ -239,6 +239,7 @@ static int one_record(struct reading *r, const struct stk_log_record *record, st
     pb->file[file].fs_type = record->fs_type ? record->fs_type : pb->file[file].fs_type;
     f->stripe_bytes = record->stripe_bytes ? record->stripe_bytes : f->stripe_bytes;
     f->stripe_count = record->stripe_count ? record->stripe_count : f->stripe_count;
+    f->layouts |= record->layouts & (STK_LAYOUT_WHOLE | STK_LAYOUT_CHUNKS);
     if (record->n.c[STK_C_LAST_NS] < LONGEST_NS && record->n.c[STK_C_LAST_NS] > x->last_ns)
         x->last_ns = record->n.c[STK_C_LAST_NS]; /* the header lags slightly behind */
     if (f->group)

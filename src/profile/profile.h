@@ -65,6 +65,7 @@ struct stk_prof_file {
     bool group;                          /* many files folded together */
     const char *fs;                      /* "lustre", "ext4"; "": unknown */
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
+    uint8_t layouts;                     /* of its arrays: bits of enum stk_log_layout */
     uint64_t files;                      /* 1; group: estimated number */
     uint64_t size_bytes;     /* largest seen; 0: unknown. Group: estimate, mean size times files */
     uint64_t distinct_bytes; /* read at least once by any process */

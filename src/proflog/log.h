@@ -129,6 +129,9 @@ struct stk_log_name {
     char text[]; /* no NUL */
 };
 
+/* How a library that reads arrays (HDF5) says that they are stored; 0: unknown. */
+enum stk_log_layout { STK_LAYOUT_WHOLE = 1 /* in one piece */, STK_LAYOUT_CHUNKS = 2 };
+
 /* RECORDS: one thread slot's use of one file through one API. Updated in place: in a running
  * process, counters of one record may be a call apart. */
 struct stk_log_record {
@@ -138,7 +141,7 @@ struct stk_log_record {
     uint64_t fs_type;      /* statfs f_type; 0: not queried */
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
     uint32_t name; /* group: "DIR/" and a pattern, as in "train/cats/" "*.jpg" */
-    uint8_t api, group, pad[2];
+    uint8_t api, group, layouts, pad; /* layouts: of its arrays, bits of enum stk_log_layout */
     uint8_t files[STK_MEMBERS]; /* group: a sketch of the paths of its files */
     uint8_t more[8];
 };

@@ -14,6 +14,9 @@
 
 #define PAGE  4096u
 #define CHAIN 64u /* slots of equal process ids, modulo, that are searched */
+#define SURE  (5 * PAGE) /* of a slot: what a process of a fifth of a second uses of it */
+_Static_assert(SURE >= 18816 + sizeof(struct stk_log_block) + offsetof(struct stk_log_thread, bin),
+               "all but the time line");
 
 static int write_head(int fd, struct stk_err *err)
 {
@@ -91,29 +94,77 @@ bool stk_slots_know(int fd, pid_t pid)
     return false;
 }
 
-/* Gives back the pages at the end of a range that hold nothing. */
-static void trim(int fd, uint64_t from, const uint8_t *data, size_t n)
+/* ---- giving back room ---------------------------------------------------------------------- */
+
+/* The time of the last recorded call. */
+static uint64_t last_call_ns(const uint8_t *data, struct stk_log_small small)
 {
-    static const uint8_t zeros[PAGE];
-    size_t used = n;
-    while (used >= PAGE && memcmp(data + used - PAGE, zeros, PAGE) == 0)
-        used -= PAGE;
-    if (used < n)
-        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(from + used),
-                        (off_t)(n - used));
+    struct stk_log_block b;
+    struct stk_log_record r;
+    uint64_t last = 0;
+    memcpy(&b, data + small.at, sizeof b);
+    for (size_t at = 0; at + sizeof r <= b.used && b.used <= small.bytes - sizeof b;
+         at += sizeof r) {
+        memcpy(&r, data + small.at + sizeof b + at, sizeof r);
+        last = r.n.c[STK_C_LAST_NS] > last ? r.n.c[STK_C_LAST_NS] : last;
+    }
+    return last;
 }
 
-/* Unless its process may still write to it. */
-static void trim_slot(int fd, uint32_t i, uint8_t *data)
+/* The end of the time line, which is the last thing in a slot; 0: there is none. */
+static size_t line_end(const uint8_t *data, struct stk_log_small small, uint64_t last_ns)
+{
+    const size_t at = small.at + sizeof(struct stk_log_block);
+    uint32_t kind;
+    uint64_t bin_ns;
+    memcpy(&kind, data + small.at, sizeof kind);
+    memcpy(&bin_ns, data + at + offsetof(struct stk_log_thread, bin_ns), sizeof bin_ns);
+    if (kind != STK_BLK_THREAD || !bin_ns)
+        return 0;
+    uint64_t bins = last_ns / bin_ns + 1;
+    bins = bins < STK_LOG_BINS ? bins : STK_LOG_BINS;
+    return at + offsetof(struct stk_log_thread, bin) + bins * sizeof(struct stk_log_bin);
+}
+
+/* How much of a slot holds something, by its first SURE bytes. To read the rest would fill the page
+ * cache with pages that were never touched, and take longer than all else here. */
+static size_t used_bytes(const uint8_t *data)
+{
+    struct stk_log_small small;
+    struct stk_log_header h;
+    uint64_t last_ns = 0;
+    size_t end = 0;
+    memcpy(&h, data, sizeof h);
+    if (h.magic != STK_LOG_MAGIC) /* it has moved to a file */
+        return sizeof h;
+    for (uint32_t i = 0; i < STK_LOG_SMALL; i++)
+        if ((small = stk_log_small(i)).kind == STK_BLK_RECORDS)
+            last_ns = last_call_ns(data, small);
+    for (uint32_t i = 0; i < STK_LOG_SMALL; i++)
+        if ((small = stk_log_small(i)).kind == STK_BLK_THREAD)
+            end = line_end(data, small, last_ns);
+    return end > SURE ? end : SURE;
+}
+
+/* Its process may still write to it. */
+static bool in_use(const uint8_t *data)
 {
     struct stk_log_header h;
-    size_t got = 0;
-    if (stk_pread_full(fd, data, STK_LOG_FIRST, stk_slot_at(i), &got, "", NULL) ||
-        got < STK_LOG_FIRST)
-        return;
     memcpy(&h, data, sizeof h);
-    if (h.magic != STK_LOG_MAGIC || h.end != STK_END_NONE)
-        trim(fd, stk_slot_at(i), data, STK_LOG_FIRST);
+    return h.magic == STK_LOG_MAGIC && h.end == STK_END_NONE;
+}
+
+/* Gives back the pages at the end of a slot that hold nothing. */
+static void trim_slot(int fd, uint32_t i, uint8_t *data)
+{
+    size_t got = 0;
+    if (stk_pread_full(fd, data, SURE, stk_slot_at(i), &got, "", NULL) || got < SURE ||
+        in_use(data))
+        return;
+    size_t used = (used_bytes(data) + PAGE - 1) / PAGE * PAGE;
+    if (used < STK_LOG_FIRST)
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        (off_t)(stk_slot_at(i) + used), (off_t)(STK_LOG_FIRST - used));
 }
 
 /* A process that takes a slot adds to `next` first and looks at `closed` then, so all slots that
@@ -125,7 +176,7 @@ void stk_launch_close_slots(struct stk_launch *l)
                                            offsetof(struct stk_slots, closed), "", NULL))
         return;
     uint32_t n = stk_slots_taken(l->slots_fd);
-    uint8_t *data = malloc(STK_LOG_FIRST);
+    uint8_t *data = malloc(SURE);
     for (uint32_t i = 0; data && i < n; i++)
         trim_slot(l->slots_fd, i, data);
     free(data);

@@ -100,6 +100,18 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     put_counts(w, &u->n);
 }
 
+/* How its arrays are stored. */
+static void put_layouts(struct stk_jw *w, unsigned layouts)
+{
+    stk_jw_key(w, "arrays");
+    stk_jw_open(w, '[');
+    if (layouts & STK_LAYOUT_WHOLE)
+        stk_jw_str(w, "whole");
+    if (layouts & STK_LAYOUT_CHUNKS)
+        stk_jw_str(w, "chunks");
+    stk_jw_close(w, ']');
+}
+
 static void put_files(struct stk_jw *w, const struct stk_analysis *a)
 {
     put_array(w, "files");
@@ -111,6 +123,7 @@ static void put_files(struct stk_jw *w, const struct stk_analysis *a)
         stk_jw_put_str(w, "fs", f->fs);
         stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
         stk_jw_put_u64(w, "stripe_count", f->stripe_count);
+        put_layouts(w, f->layouts);
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');

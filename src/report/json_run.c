@@ -141,7 +141,10 @@ static void put_shares(struct stk_jw *w, const struct stk_analysis *a)
 /* Where the main thread spent its life; null where it cannot be told. */
 static void put_loop(struct stk_jw *w, const struct stk_analysis *a)
 {
-    static const char *const how[] = {NULL, "reads", "threads", "workers", "marks"};
+    static const char *const how[] = {
+        [STK_LOOP_READS] = "reads",     [STK_LOOP_PIPES] = "pipes", [STK_LOOP_THREADS] = "threads",
+        [STK_LOOP_WORKERS] = "workers", [STK_LOOP_MARKS] = "marks",
+    };
     const struct stk_loop *l = &a->loop;
     stk_jw_key(w, "main_loop");
     stk_jw_open(w, '{');

@@ -153,6 +153,9 @@ static void how_known(const struct stk_loop *l, struct stk_buf *out)
         stk_buf_printf(out, "from its waits for %s",
                        stk_word_many(l->workers, "worker", many, sizeof many));
         break;
+    case STK_LOOP_PIPES:
+        stk_buf_puts(out, "from its waits for what other programs send it");
+        break;
     case STK_LOOP_THREADS:
         stk_buf_puts(out, "from its waits for other threads");
         break;

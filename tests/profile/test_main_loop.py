@@ -7,7 +7,7 @@ from profilelib import PYTHON, profile, zeros  # noqa: F401
 
 # A reader gives its data away only after it has seen the main thread asleep: that one waits then.
 READER = """
-import multiprocessing, os, queue, sys, threading, time
+import multiprocessing, os, queue, subprocess, sys, threading, time
 main, path = int(os.environ.get("MAIN", os.getpid())), sys.argv[2]
 os.environ["MAIN"] = str(main)
 
@@ -43,6 +43,13 @@ def by_pipe(how="fork"):
 def by_spawn():
     by_pipe("spawn")
 
+def feed():
+    os.write(1, bytes(load()))
+
+def by_program():
+    with subprocess.Popen([sys.executable, __file__, "feed", path], stdout=subprocess.PIPE) as p:
+        p.stdout.read()
+
 def alone():
     with open(path, "rb") as f:
         f.read()
@@ -70,6 +77,7 @@ def loop(profile, tmp_path):  # noqa: F811
     ("by_imap", "workers", "from its waits for 1 worker"),
     ("by_pipe", "workers", "from its waits for 1 worker"),
     ("by_spawn", "workers", "from its waits for 1 worker"),
+    ("by_program", "pipes", "from its waits for what other programs send it"),
 ])
 def test_waits_for_others(loop, how, known_from, says):
     m, screen = loop(how)

@@ -130,11 +130,33 @@ def test_numpy_memmap(run):
         "mmaps": 1, "mmap_bytes": 800128}
 
 
+def test_files_without_a_name(profile, tmp_path):  # noqa: F811
+    """O_TMPFILE opens a folder and gets a file: what is written there is not the folder's."""
+    data = tmp_path.resolve() / "data"
+    data.mkdir()
+    p = profile([PYTHON, "-c", f"""if 1:
+        import os, sys
+        try:
+            fd = os.open({str(data)!r}, os.O_TMPFILE | os.O_RDWR)
+        except OSError:
+            sys.exit(77)
+        os.write(fd, bytes(1234))
+        os.pread(fd, 500, 100)"""])
+    if p.rc == 77:
+        pytest.skip("this file system has no files without names")
+    found = {r["path"]: r["counters"] for r in p.below(data)}
+    assert not p.of(data)
+    [counters] = found.values()
+    assert (counters["opens"], counters["write_bytes"], counters["read_bytes"]) == (1, 1234, 500)
+
+
 def test_hdf5_calls(run):
     """100 rows of 2,000 bytes and one dataset of 256 KiB, whatever HDF5 makes of them below."""
     p, folder = run("h5_read")
     assert p.counts(folder / "d.h5", ("reads", "read_bytes"), "hdf5") == {
         "reads": 101, "read_bytes": 100 * 2000 + 64 * 1024 * 4}
+    [data] = [f for f in p.report["files"] if f["name"] == str(folder / "d.h5")]
+    assert data["arrays"] == ["whole", "chunks"]
     p, folder = run("h5_write")
     assert p.counts(folder / "w.h5", ("writes", "write_bytes"), "hdf5") == {
         "writes": 50, "write_bytes": 50 * 4000}

@@ -247,6 +247,112 @@ static void chunks_of_many_samples(void)
     }
 }
 
+static const struct stk_finding *advise_rows(double call_s, uint8_t layouts, const char *id)
+{
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN;
+    uint32_t f = set_file(&s, "/lus/gz.h5", "lustre", 8 * MB);
+    s.file[f].layouts = layouts;
+    set_use(&s, 0, f,
+            (struct use){.reads = 2000,
+                         .bytes = 160 * KIB,
+                         .read_s = 0.001,
+                         .seq = 0.5,
+                         .distinct = 8 * MB});
+    struct stk_prof_rec *r =
+        set_use(&s, 0, f, (struct use){.reads = 2000, .bytes = 4 * KIB, .read_s = call_s});
+    r->api = STK_API_HDF5;
+    return advise(id);
+}
+
+/* What the library does in its calls beside reading is unpacking: 2,000 times 3 ms, which samples of
+ * their own do not need, and which the loader does once per chunk. */
+static void unpacking_counts(void)
+{
+    static const char *const id[] = {"chunk-shape", "random-reads"};
+    for (int i = 0; i < 2; i++) {
+        const struct stk_finding *f = advise_rows(0.001, STK_LAYOUT_CHUNKS, id[i]);
+        double plain = f ? f->gain_s : -1;
+        done();
+        f = advise_rows(0.004, STK_LAYOUT_CHUNKS, id[i]);
+        CHECK(plain >= 0 && f && f->gain_s > plain + 5 && f->gain_s < plain + 6.1);
+        CHECK(!says(f, "shuffle=\"none\"")); /* the rows are read in random order */
+        done();
+    }
+}
+
+/* For an array in one piece HDF5 reads 64 KiB around each row. There is no chunk to make smaller. */
+static void arrays_in_one_piece_have_no_chunks(void)
+{
+    CHECK(advise_rows(0.004, 0, "chunk-shape")); /* an older log does not say */
+    done();
+    CHECK(advise_rows(0.004, STK_LAYOUT_CHUNKS | STK_LAYOUT_WHOLE, "chunk-shape"));
+    done();
+    CHECK(!advise_rows(0.004, STK_LAYOUT_WHOLE, "chunk-shape"));
+    done();
+}
+
+/* A loader that shuffles reads a window of 64 MiB for the first batch, whatever is taken of it. */
+static void a_part_of_the_data_takes_a_window(void)
+{
+    double gain[2];
+    for (int i = 0; i < 2; i++) {
+        set_init(&s, 20, 1);
+        uint32_t f = set_file(&s, "/lus/x.jsonl", "lustre", (i ? 640 : 6.4) * MB);
+        set_use(&s, 0, f,
+                (struct use){.reads = 1500, .bytes = 4 * KIB, .read_s = 0.002, .seq = 0.5});
+        set_use(&s, 0, set_file(&s, "/lus/weights.pt", "lustre", 64 * MB),
+                (struct use){.reads = 16, .bytes = 4 * MB, .read_s = 0.08, .seq = 1, .consec = 1});
+        const struct stk_finding *found = advise("random-reads");
+        gain[i] = found ? found->gain_s : -1;
+        done();
+    }
+    CHECK(gain[1] > 0 && gain[0] - gain[1] > 0.9 * (64 - 6.4) / 50 &&
+          gain[0] - gain[1] < 1.1 * (64 - 6.4) / 50);
+}
+
+/* Few bytes may take long, one by one: a program of which they are missing is not called healthy
+ * unless it computed all the time. */
+static void few_bytes_that_nobody_saw(void)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        set_init(&s, 20, 1);
+        set_use(&s, 0, set_file(&s, "/lus/x.bin", "lustre", 8 * MB), (struct use){.opens = 1});
+        s.proc[0].kernel_read_bytes = s.p.kernel_read_bytes = 500000;
+        s.proc[0].seen_read_bytes = 10000;
+        s.proc[0].cpu_s = busy ? 19.9 : 1;
+        advise("");
+        CHECK_INT(o.o.blind, !busy);
+        CHECK_INT(strstr(o.o.verdict, "no fault in what was seen") != NULL, !busy);
+        done();
+    }
+}
+
+/* The calls that take the time are the ones that are named. */
+static void which_calls_take_the_time(void)
+{
+    set_init(&s, 20, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/lus/d", "lustre", 0),
+                                     (struct use){.opens = 1, .meta_s = 9});
+    r->n.c[STK_C_MAKES] = 500;
+    r->n.c[STK_C_CHANGES] = 300;
+    const struct stk_finding *f = advise("metadata-load");
+    CHECK(says(f, "1 open, 500 new folders and links, 300 changes of mode, owner, time or size:"));
+    done();
+}
+
+/* Lines that are read in random order are not meant in the order of the file. */
+static void lines_in_random_order_stay_mixed(void)
+{
+    set_init(&s, 20, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN;
+    uint32_t f = set_file(&s, "/lus/x.jsonl", "lustre", 64 * MB);
+    set_use(&s, 0, f, (struct use){.reads = 3000, .bytes = 4 * KIB, .read_s = 0.002, .seq = 0.5});
+    const struct stk_finding *found = advise("csv-to-records");
+    CHECK(found && says(found, "shuffle=\"block\"") && !says(found, "shuffle=\"none\""));
+    done();
+}
+
 /* A program without a framework that reads its data epoch after epoch trains: its data is mixed. */
 static void epochs_without_a_framework(void)
 {
@@ -307,6 +413,12 @@ int main(int argc, char **argv)
     CHECK_RUN(validation_workers);
     CHECK_RUN(two_epochs);
     CHECK_RUN(chunks_of_many_samples);
+    CHECK_RUN(unpacking_counts);
+    CHECK_RUN(arrays_in_one_piece_have_no_chunks);
+    CHECK_RUN(a_part_of_the_data_takes_a_window);
+    CHECK_RUN(lines_in_random_order_stay_mixed);
+    CHECK_RUN(few_bytes_that_nobody_saw);
+    CHECK_RUN(which_calls_take_the_time);
     CHECK_RUN(epochs_without_a_framework);
     CHECK_RUN(the_program_at_hand);
     return CHECK_DONE();

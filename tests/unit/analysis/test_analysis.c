@@ -254,6 +254,31 @@ static size_t epochs_of(struct set *s)
     return n;
 }
 
+/* Four workers open an archive, and each reads as many bytes as it has. If a buffer is filled around
+ * every member, each has read a part of the members only: these are not four epochs. */
+static void buffers_are_no_passes(void)
+{
+    for (int twice = 0; twice < 2; twice++) {
+        struct set s;
+        set_init(&s, 90, 1);
+        while (s.p.nprocs < 5)
+            set_worker(&s, 0, 1);
+        uint32_t f = set_file(&s, "/d/all.zip", "nfs", 4e6);
+        for (uint32_t w = 1; w < 5; w++) {
+            s.proc[w].start_s = 20 * (w - 1);
+            set_use(&s, w, f,
+                    (struct use){.reads = 1000,
+                                 .bytes = 4e3,
+                                 .read_s = 0.001,
+                                 .seq = 0.5,
+                                 .distinct = twice ? 3e6 : 4e6,
+                                 .span_s = 19});
+        }
+        s.file[f].distinct_bytes = s.file[f].rank_distinct_bytes = 4000000;
+        CHECK_INT(epochs_of(&s) == 0, twice);
+    }
+}
+
 /* Passes at the same time, by threads or by workers that do not divide the data, are no epochs. */
 static void passes_at_once(void)
 {
@@ -503,6 +528,34 @@ static void main_loop_alone(void)
     CHECK(near(l.wait_s, 0.25) && near(l.write_s, 1) && near(l.start_s, 3) && l.loops == 2);
 }
 
+/* A program that only writes does not wait for data when it opens its files. */
+static void main_loop_that_writes(void)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        struct set s;
+        loop_set(&s, 1);
+        struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/log.txt", "nfs", 1000),
+                                         (struct use){.opens = 100, .meta_s = 2, .reads = reads});
+        r->n.c[STK_C_WRITE_OPENS] = 100;
+        s.proc[0].main_io_s = s.proc[0].io_sum_s = 3.25;
+        struct stk_loop l = loop_of(&s);
+        CHECK(near(l.wait_s, reads ? 2.25 : 0.25) && near(l.write_s, reads ? 1 : 3));
+    }
+}
+
+/* What HDF5 unpacks in its calls is not what the program computes. */
+static void main_loop_that_unpacks(void)
+{
+    struct set s;
+    loop_set(&s, 1);
+    struct stk_prof_rec *r =
+        set_use(&s, 0, s.rec[0].file, (struct use){.reads = 25, .bytes = 4e4, .read_s = 0.05});
+    r->api = STK_API_HDF5;
+    s.proc[0].main_io_s = s.proc[0].io_sum_s = 1.25;
+    struct stk_loop l = loop_of(&s);
+    CHECK(near(l.wait_s, 1.25) && near(l.write_s, 1)); /* 0.25 in reads, 1 s beside them */
+}
+
 static void main_loop_of_others(void)
 {
     struct set s;
@@ -511,6 +564,20 @@ static void main_loop_of_others(void)
     s.proc[0].wait_threads_s = 4;
     struct stk_loop l = loop_of(&s);
     CHECK(l.how == STK_LOOP_THREADS && near(l.wait_s, 4.25));
+
+    /* zcat | train: the wait is known, but not because nobody else reads. */
+    for (uint64_t sent = 0; sent <= 4000000; sent += 4000000) {
+        loop_set(&s, 1);
+        uint32_t cat = set_worker(&s, 0, 1);
+        s.proc[cat].worker = 0;
+        s.proc[cat].born = STK_BORN_START;
+        s.proc[cat].read_bytes = 2000000;
+        s.proc[0].read_bytes = 1000000;
+        s.proc[0].seen_read_bytes = 1000000 + sent;
+        s.proc[0].wait_processes_s = 2;
+        l = loop_of(&s);
+        CHECK(l.how == (sent ? STK_LOOP_PIPES : STK_LOOP_READS) && near(l.wait_s, 2.25));
+    }
 
     loop_set(&s, 1);
     uint32_t server = set_worker(&s, 0, 1), w = set_worker(&s, server, 1);
@@ -575,6 +642,7 @@ int main(int argc, char **argv)
     CHECK_RUN(directories);
     CHECK_RUN(epochs_found);
     CHECK_RUN(epochs_unclear);
+    CHECK_RUN(buffers_are_no_passes);
     CHECK_RUN(passes_at_once);
     CHECK_RUN(draws_with_replacement);
     CHECK_RUN(marks);
@@ -586,6 +654,8 @@ int main(int argc, char **argv)
     CHECK_RUN(coverage);
     CHECK_RUN(estimates);
     CHECK_RUN(main_loop_alone);
+    CHECK_RUN(main_loop_that_writes);
+    CHECK_RUN(main_loop_that_unpacks);
     CHECK_RUN(main_loop_of_others);
     CHECK_RUN(main_loop_marked);
     CHECK_RUN(main_loop_unknown);
