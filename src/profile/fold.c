@@ -106,12 +106,8 @@ static int join(struct stk_pb *pb, uint32_t i, uint32_t group, struct stk_err *e
     to->fs = *to->fs ? to->fs : from->fs;
     to->stripe_bytes = to->stripe_bytes ? to->stripe_bytes : from->stripe_bytes;
     to->stripe_count = to->stripe_count ? to->stripe_count : from->stripe_count;
-<<<<<<< HEAD
     to->layouts |= from->layouts;
-    return join_members(pb, f, g, err);
-=======
     return join_members(pb, from->path, f, g, err);
->>>>>>> ff448537815829c88bbded3c96ae1da79f4f8350
 }
 
 static int by_target(const void *a, const void *b)
