@@ -13,14 +13,6 @@ static bool opened_out(const char *path)
     return stk_pl_left_out(path, strlen(path), true) > 0;
 }
 
-uint64_t stk_pl_hash(const char *text, size_t n)
-{
-    uint64_t h = 5381;
-    for (size_t i = 0; i < n; i++)
-        h = h * 33 + (unsigned char)text[i];
-    return h;
-}
-
 static void by_default(void)
 {
     static const char *const left[] = {"/usr/lib/x",
