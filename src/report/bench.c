@@ -153,7 +153,7 @@ static void put_ranks(const struct stk_bench_result *r, struct stk_buf *out)
     if (r->ranks < 2)
         return;
     stk_grid_init(&t, "rlrrrrrr");
-    stk_grid_row(&t, "rank", "node", "utilisation", "waited", "samples/s", "read", "requests",
+    stk_grid_row(&t, "rank", "node", "busy", "waited", "samples/s", "read", "requests",
                  "99 % latency");
     for (uint32_t i = 0; i < r->ranks; i++)
         if (is_shown(r, i))
