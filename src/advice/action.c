@@ -408,8 +408,8 @@ static void put_stage_whole(const struct rendering *s)
 {
     stk_buf_puts(s->out, "DATA=$(");
     put_each_node(s);
-    bool named = s->a->to && *s->a->to; /* else `stoker stage` finds a place */
-    put_line(s, named ? "stoker stage {path} {to})" : "stoker stage {path})", stk_quote_shell);
+    put_line(s, s->a->to_named ? "stoker stage {path} {to})" : "stoker stage {path})",
+             stk_quote_shell);
     put_line(s, "# then read \"$DATA\" instead of {path}", stk_quote_shell);
 }
 

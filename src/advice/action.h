@@ -69,6 +69,7 @@ struct stk_action {
     const char *path;         /* the target; NULL: the program, or an unknown path */
     const char *const *paths; /* all targets, path first */
     size_t npaths;
+    bool to_named;  /* stage: the user named `to`; else `stoker stage` finds a place */
     const char *to; /* path of the result; "": in the node's own directory, $TMPDIR */
     uint64_t count, bytes, depth;
     const struct stk_format_use *use;        /* how files of its format are used; NULL: any file */

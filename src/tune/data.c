@@ -125,7 +125,8 @@ size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out
     if (!c->where)
         return 2;
     out[2] = out[1];
-    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = c->named};
+    out[1] = (struct stk_action){.kind = STK_ACT_STAGE, .path = STK_TUNE_PACKED, .to = c->named,
+                                 .to_named = *c->named != '\0'};
     return 3;
 }
 
@@ -225,7 +226,8 @@ size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_c
 
 static size_t act_stage(const struct stk_tune_change *c, struct stk_action *out)
 {
-    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = c->named};
+    out[0] = (struct stk_action){.kind = STK_ACT_STAGE, .path = c->source, .to = c->named,
+                                 .to_named = *c->named != '\0'};
     return 1;
 }
 
