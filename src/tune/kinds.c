@@ -110,11 +110,19 @@ static int divide_steps(struct stk_tuner *t, struct stk_tune_change *c, struct s
     return fewer ? stk_tune_set(t, c, err, "training.scaling=strong") : 0;
 }
 
-/* The loader decodes in its own threads what the program decodes in its own way. */
+/* The loader decodes and unpacks in its own threads what the program decodes in its own way. */
 static int decode_too(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err)
 {
-    return c->loader && t->out->decode ? stk_tune_set(t, c, err, "reader.decode=%s", t->out->decode)
-                                       : 0;
+    const struct stk_workload *w = &t->s.w;
+    double think = stk_dist_mean(&w->reader.think);
+    double rest = think - t->s.unpack_s * stk_dist_mean(&w->dataset.record);
+    if (!c->loader)
+        return 0;
+    if (t->out->decode)
+        return stk_tune_set(t, c, err, "reader.decode=%s", t->out->decode);
+    return think > 0 && t->s.unpack_s > 0
+               ? stk_tune_set(t, c, err, "reader.think=%.9fs", rest > 0 ? rest : 0)
+               : 0;
 }
 
 int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)

@@ -194,6 +194,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
     size_t files = f.n;
     stk_tune_files_thin(&f, LOOK_AT, t->plan->seed);
     stk_tune_shrink(t, &f);
+    stk_tune_unpack(t, &f);
     if (stk_image_new(&l.image, NULL) != 0)
         l.image = NULL;
     for (size_t i = 0; i < f.n; i++)

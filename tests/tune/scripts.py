@@ -256,7 +256,7 @@ class SmallRequests(Records):
 class Compressed(Records):
     """Packed so tightly that decoding takes longer than reading."""
     batch, compute_s, per_file, size, suffix = 8, 0.0005, 150, 131072, ".tfrecord.gz"
-    settings = Settings(threads=1, request=8192)
+    settings = Settings(threads=1, request=MIB)
 
     def create(self, path):
         return gzip.open(path, "wb", 6)

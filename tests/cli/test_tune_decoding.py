@@ -1,7 +1,10 @@
-"""`stoker tune` of a program that decodes pictures: the loader decodes them in its own threads, so it is
-tried with its own decoder, not with the program's CPU time."""
+"""`stoker tune` of a program that decodes pictures or unpacks files: the loader does that in its own threads,
+so it is tried with its own decoder, not with the program's CPU time."""
 
+import gzip
 import json
+import random
+import re
 import subprocess
 import sys
 
@@ -67,3 +70,31 @@ training: {{batch: 8, epochs: 1}}
     broken.write_bytes(broken.read_bytes()[:700] + bytes(broken.stat().st_size - 700))
     assert "013.jpg" in stoker("bench", w, "--reader", "stoker", "--no-calibration", rc=(1, 4)).err
     assert "not a size" in stoker("bench", w, "--reader", "stoker", "--set", "reader.decode=image:0x", rc=(2, 4)).err
+
+
+UNPACK = """
+import glob, gzip, sys
+for epoch in range(3):
+    for path in sorted(glob.glob(sys.argv[1] + "/*.gz")):
+        for line in gzip.open(path, "rb"):
+            pass
+"""
+
+
+def test_the_loader_unpacks(profile, stoker, tmp_path):  # noqa: F811
+    """Packed without compression, nobody unpacks: that CPU time is not burnt."""
+    draw, data = random.Random(3), tmp_path / "data"
+    data.mkdir()
+    for i in range(4):
+        lines = (b'{"id": %d, "text": "%s"}\n' % (k, b" ".join(draw.choices([b"one", b"two", b"three"], k=40)))
+                 for k in range(3000))
+        (data / f"{i}.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
+    job, out, w = tmp_path / "job.py", tmp_path / "tune.json", tmp_path / "w.yaml"
+    job.write_text(UNPACK)
+    p = profile([sys.executable, job, data])
+    stoker("advise", p.dir, "--workload", w)
+    think = float(re.search(r"think: ([0-9.]+)s", w.read_text())[1])
+    stoker("tune", p.dir, "--only", "loader", "--budget", "3s", "--json", out)
+    loader = next(c for c in json.loads(out.read_text())["result"]["candidates"] if c["id"] == "loader")
+    left = [float(s.split("=")[1].rstrip("s")) for s in loader["changes"][0]["set"] if s.startswith("reader.think=")]
+    assert think > 0 and left and left[0] < think, (think, left)
