@@ -27,7 +27,7 @@
 struct stk_tier_file {
     const char *name; /* relative to the source; "" if the source is a single file. A safe path */
     uint64_t size;
-    int64_t mtime_ns; /* of the source; the copy gets it, too. 0: unknown, not set */
+    int64_t mtime_ns; /* of the source; the copy gets it, too */
     uint64_t hash;    /* XXH64 of all bytes (the manifest has it), if `hashed` */
     bool hashed;
     mode_t mode; /* 0: 0600; else its permission bits, plus read and write for the owner */
