@@ -18,6 +18,7 @@
 #include "stage/spread.h"
 
 #define END_MARGIN_S 30 /* before the job's end: what is running must come to rest */
+#define ENDS         "stopped because the job ends in less than %d s"
 
 #define AT(field) offsetof(struct stk_stage_settings, field)
 
@@ -225,18 +226,14 @@ static int use_source(struct stk_stage_job *job, int rc)
 {
     struct stk_run *run = job->run;
     char text[2200];
-    char *path = realpath(job->given, NULL);
+    const char *path = job->real;
     bool damaged = rc == STK_E_CORRUPT || rc == STK_E_STALE;
     stk_progress_clear(&run->progress);
     if (atomic_load(&job->ending))
         stk_err_set(&run->err, STK_E_STOPPED, NULL, -1,
-                    "stopped because the job ends in less than %d s; what was copied stays, and "
-                    "the same command resumes",
-                    END_MARGIN_S);
-    if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending))) {
-        free(path);
+                    ENDS "; what was copied stays, and the same command resumes", END_MARGIN_S);
+    if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending)))
         return rc;
-    }
     stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
     if (job->s->pack && rc == STK_E_UNSUPPORTED && !run->common->quiet)
         stk_hint("`stoker pack` has more options: pack SRC with it, and stage the result");
@@ -246,8 +243,27 @@ static int use_source(struct stk_stage_job *job, int rc)
     stk_jw_put_bool(&run->json, "staged", false);
     stk_jw_put_str(&run->json, "path", path);
     stk_stage_print_path(run, path);
-    free(path);
     return damaged ? STK_EXIT_PROBLEM : STK_EXIT_PARTLY;
+}
+
+static bool is_late(void *user)
+{
+    return stk_stage_is_ending(user);
+}
+
+/* The job ends, and a file system does not answer. */
+static int leave(void *user)
+{
+    const struct stk_stage_job *job = user;
+    const char *json = job->run->common->json;
+    char text[160];
+    snprintf(text, sizeof text,
+             ENDS ", while waiting for a file system that does not answer", END_MARGIN_S);
+    stk_complain("stage", text);
+    stk_hint(job->run->cmd->stopped_hint);
+    if (job->real && !(json && strcmp(json, "-") == 0))
+        dprintf(STDOUT_FILENO, "%s\n", job->real);
+    return STK_EXIT_PARTLY;
 }
 
 /* ---- staging ---- */
@@ -353,6 +369,15 @@ static int stage(struct stk_stage_job *job, const char *dst)
     return rc;
 }
 
+static int stage_in_time(struct stk_stage_job *job, const char *dst)
+{
+    const struct stk_deadline end = {is_late, leave, job};
+    atomic_store(&job->run->deadline, &end);
+    int rc = stage(job, dst);
+    atomic_store(&job->run->deadline, NULL);
+    return rc;
+}
+
 static int check_settings(struct stk_run *run)
 {
     const struct stk_stage_settings *s = run->settings;
@@ -388,9 +413,10 @@ static int run_stage(struct stk_run *run)
     if (s->background && !s->in_background && !s->dry_run)
         return stk_stage_background(&job, dst);
     bool done = false;
+    job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
-    rc = rc || done ? rc : stage(&job, dst);
+    rc = rc || done ? rc : stage_in_time(&job, dst);
     if (rc < 0 && !done && !s->dry_run)
         rc = use_source(&job, rc);
     if (job.stuck)
@@ -399,6 +425,7 @@ static int run_stage(struct stk_run *run)
         stk_source_release(&job.src);
     stk_stage_unplace(&job);
     stk_buf_release(&job.why);
+    free(job.real);
     return rc;
 }
 

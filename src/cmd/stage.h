@@ -28,7 +28,8 @@ struct stk_stage_settings {
 struct stk_stage_job {
     struct stk_run *run;
     const struct stk_stage_settings *s;
-    const char *given;     /* SRC as the user wrote it */
+    const char *given;     /* SRC as the user wrote it... */
+    char *real;            /* ...and as it can be used anywhere; NULL: it is not there */
     struct stk_source src; /* opened if `listed` */
     bool listed;
     bool stuck; /* a thread still waits for a disk that hangs: nothing that it uses is freed */
