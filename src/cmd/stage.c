@@ -293,6 +293,11 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
     const char *base = stk_base_name(path);
     char *above = strndup(path, (size_t)(base - path));
     int rc = above ? 0 : stk_err_nomem(err, strlen(path));
+    if (rc == 0 && job->real && stk_stage_is_inside(path, job->real))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                         "is inside %s: the copy would be a part of what is copied; choose a folder "
+                         "elsewhere",
+                         job->real);
     if (rc == 0 && above[0])
         rc = stk_mkdirs(above, err);
     free(above);

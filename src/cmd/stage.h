@@ -56,6 +56,8 @@ void stk_stage_unplace(struct stk_stage_job *job);
 /* Before the tier at that path is made by a user's name: whether its stripe is to be set, and
  * after that: sets it. */
 bool stk_stage_is_new(const char *path);
+/* True if that path, which need not exist, is the folder or lies in it. folder: a real path. */
+bool stk_stage_is_inside(const char *path, const char *folder);
 void stk_stage_stripe(struct stk_stage_job *job, const char *path);
 /* The tier that the user names, absolute, malloc'ed; NULL: no memory. */
 char *stk_stage_named(const char *dst);

@@ -120,6 +120,7 @@ static int place_named(struct stk_stage_job *job, const char *dst, const struct 
     if (!job->tier || !job->target)
         return stk_err_nomem(err, strlen(dst));
     look_into(job, src, job->tier);
+    wish.no_probe = job->begun; /* it takes writes; a disk that is flushing would keep us waiting */
     int rc = stk_target_judge(job->tier, &wish, job->target, err);
     if (rc == 0 && !job->begun && job->target->verdict == STK_TARGET_STALLED)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, dst, -1, "%s", job->target->reason);
@@ -186,6 +187,29 @@ int stk_stage_place(struct stk_stage_job *job, const char *dst, const struct stk
     add_warning(job);
     job->tier = stk_scratch_tier(job->target->path);
     return job->tier ? 0 : stk_err_nomem(err, strlen(job->target->path));
+}
+
+/* ---- a folder in the source ---- */
+
+/* The real path of the nearest folder above that exists; NULL: there is none. malloc'ed. */
+static char *nearest(const char *path)
+{
+    char *at = strdup(path), *real = NULL, *slash = at;
+    while (at && slash && !(real = realpath(at[0] ? at : "/", NULL)))
+        if ((slash = strrchr(at, '/')))
+            *slash = '\0';
+    free(at);
+    return real;
+}
+
+bool stk_stage_is_inside(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    char *real = nearest(path);
+    n -= n && folder[n - 1] == '/';
+    bool inside = real && strncmp(real, folder, n) == 0 && (!real[n] || real[n] == '/');
+    free(real);
+    return inside;
 }
 
 /* ---- Lustre ---- */
