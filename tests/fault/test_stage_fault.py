@@ -413,6 +413,20 @@ def test_damaged_copy_is_found_and_mended(site, src):
     assert tree(site.assert_completes(src))
 
 
+@pytest.mark.parametrize("src", ["img", "packed"])
+@pytest.mark.parametrize("by", [1, -1, 5 * MIB], ids=["a byte more", "a byte less", "a parcel more"])
+def test_copy_of_another_size_is_found_and_mended(site, src, by):
+    """Every byte of the list is good, and a program that reads the copy gets more, or fewer."""
+    if src == "packed":
+        site.pack()
+    path = site.assert_completes(src)
+    victim = max(p for p in path.rglob("*") if p.suffix in (".jpg", ".tfrecord"))
+    os.truncate(victim, victim.stat().st_size + by)
+    assert victim.name in site.run("stage", src, "tier", "--verify", rc=1).out
+    site.run("stage", src, "tier", "--verify", rc=1)
+    site.assert_completes(src)
+
+
 def test_copy_of_another_program(site):
     """A file that someone changed in the copy must not be served, and is mended."""
     path = site.assert_completes()
