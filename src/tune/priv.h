@@ -42,6 +42,8 @@ struct stk_tune_subject {
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
+    double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
+    double unpack_s; /* CPU time in which a program unpacks a stored byte; 0: it does not */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
@@ -180,6 +182,8 @@ void stk_tune_check_sound(struct stk_tuner *t);
 /* ---- shrink.c: tries some of the files, and sets s.zstd_leaves. */
 struct stk_tune_files;
 void stk_tune_shrink(struct stk_tuner *t, const struct stk_tune_files *f);
+/* ---- unpack.c: tries some of the files, and sets s.unpack_s. */
+void stk_tune_unpack(struct stk_tuner *t, const struct stk_tune_files *f);
 
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);

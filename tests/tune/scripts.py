@@ -124,7 +124,8 @@ class Job:
     def loaded(self):
         """One loader for all epochs: it reads ahead across their ends."""
         if not hasattr(self, "feed"):
-            self.feed = sys.modules["stoker"].Loader(self.settings.loader, batch=self.batch, seed=1, last="short")
+            self.feed = sys.modules["stoker"].Loader(self.settings.loader, batch=self.batch, epochs=self.epochs, seed=1,
+                                                     last="short")
         return self.feed
 
     def epoch(self, root, number):
@@ -255,7 +256,7 @@ class SmallRequests(Records):
 class Compressed(Records):
     """Packed so tightly that decoding takes longer than reading."""
     batch, compute_s, per_file, size, suffix = 8, 0.0005, 150, 131072, ".tfrecord.gz"
-    settings = Settings(threads=1, request=8192)
+    settings = Settings(threads=1, request=MIB)
 
     def create(self, path):
         return gzip.open(path, "wb", 6)
