@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -16,9 +15,6 @@
 #include "dataset/open_options.h"
 #include "load/options.h"
 #include "stage/spread.h"
-
-#define END_MARGIN_S 30 /* before the job's end: what is running must come to rest */
-#define ENDS         "stopped because the job ends in less than %d s"
 
 #define AT(field) offsetof(struct stk_stage_settings, field)
 
@@ -179,14 +175,7 @@ static const struct stk_opt options[] = {
     STK_COMMON_OPTIONS,
 };
 
-/* ---- progress, and the end of the job ---- */
-
-bool stk_stage_is_ending(struct stk_stage_job *job)
-{
-    if (job->end_s > 0 && (double)time(NULL) + END_MARGIN_S >= job->end_s)
-        atomic_store(&job->ending, true);
-    return atomic_load(&job->ending);
-}
+/* ---- progress ---- */
 
 int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total)
 {
@@ -231,7 +220,7 @@ static int use_source(struct stk_stage_job *job, int rc)
     stk_progress_clear(&run->progress);
     if (atomic_load(&job->ending))
         stk_err_set(&run->err, STK_E_STOPPED, NULL, -1,
-                    ENDS "; what was copied stays, and the same command resumes", END_MARGIN_S);
+                    STK_STAGE_ENDS "; what was copied stays, and the same command resumes");
     if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending)))
         return rc;
     stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
@@ -244,26 +233,6 @@ static int use_source(struct stk_stage_job *job, int rc)
     stk_jw_put_str(&run->json, "path", path);
     stk_stage_print_path(run, path);
     return damaged ? STK_EXIT_PROBLEM : STK_EXIT_PARTLY;
-}
-
-static bool is_late(void *user)
-{
-    return stk_stage_is_ending(user);
-}
-
-/* The job ends, and a file system does not answer. */
-static int leave(void *user)
-{
-    const struct stk_stage_job *job = user;
-    const char *json = job->run->common->json;
-    char text[160];
-    snprintf(text, sizeof text,
-             ENDS ", while waiting for a file system that does not answer", END_MARGIN_S);
-    stk_complain("stage", text);
-    stk_hint(job->run->cmd->stopped_hint);
-    if (job->real && !(json && strcmp(json, "-") == 0))
-        dprintf(STDOUT_FILENO, "%s\n", job->real);
-    return STK_EXIT_PARTLY;
 }
 
 /* ---- staging ---- */
@@ -374,15 +343,6 @@ static int stage(struct stk_stage_job *job, const char *dst)
     return rc;
 }
 
-static int stage_in_time(struct stk_stage_job *job, const char *dst)
-{
-    const struct stk_deadline end = {is_late, leave, job};
-    atomic_store(&job->run->deadline, &end);
-    int rc = stage(job, dst);
-    atomic_store(&job->run->deadline, NULL);
-    return rc;
-}
-
 static int check_settings(struct stk_run *run)
 {
     const struct stk_stage_settings *s = run->settings;
@@ -421,7 +381,7 @@ static int run_stage(struct stk_run *run)
     job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
-    rc = rc || done ? rc : stage_in_time(&job, dst);
+    rc = rc || done ? rc : stk_stage_in_time(&job, dst, stage);
     if (rc < 0 && !done && !s->dry_run)
         rc = use_source(&job, rc);
     if (job.stuck)

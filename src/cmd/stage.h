@@ -66,8 +66,14 @@ void stk_stage_tidy(struct stk_run *run);
 /* The tiers to look at without a source: DST, else those of this job. Calls see() with each path
  * that exists. */
 int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
-/* The environment's idea of when the job ends: seconds since 1970, or 0. */
+
+/* stage_end.c: the environment's idea of when the job ends: seconds since 1970, or 0. */
 double stk_stage_job_end(void);
+/* Calls stage(job, dst), which the end of the job stops even if a file system does not answer. */
+int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
+                      int (*stage)(struct stk_stage_job *job, const char *dst));
+#define STK_STAGE_MARGIN_S 30 /* before the job's end: what is running must come to rest */
+#define STK_STAGE_ENDS     "stopped because the job ends in less than 30 s"
 
 /* stage_plan.c: --dry-run. The source is listed. */
 int stk_stage_plan(struct stk_stage_job *job, const char *dst);

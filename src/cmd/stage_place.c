@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/num.h"
 #include "base/units.h"
 #include "io/io.h"
 #include "stage/sweep.h"
@@ -256,11 +255,4 @@ int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), v
         free(tier);
     }
     return rc;
-}
-
-double stk_stage_job_end(void)
-{
-    const char *end = getenv("SLURM_JOB_END_TIME");
-    uint64_t s = 0;
-    return end && stk_parse_u64(end, &s, NULL) == 0 ? (double)s : 0;
 }
