@@ -67,7 +67,7 @@ void stk_stage_tidy(struct stk_run *run);
  * that exists. */
 int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
 
-/* stage_end.c: the environment's idea of when the job ends: seconds since 1970, or 0. */
+/* The environment's idea of when the job ends: seconds since 1970, or 0. */
 double stk_stage_job_end(void);
 /* Calls stage(job, dst), which the end of the job stops even if a file system does not answer. */
 int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
