@@ -4,13 +4,14 @@
  *
  * A signal asks the command to stop (progress.c). In a thread that the kernel blocks, the handler
  * does not run and the signal stays pending. So a thread that touches no file polls for it. If the
- * command was asked to stop and makes no progress for a while, the process exits with the command
- * still blocked. Its output is left as after a crash, which every file stoker writes survives.
+ * command was asked to stop, or its deadline is over, and it makes no progress for a while, the
+ * process exits with the command still blocked. Its output is left as after a crash, which every file stoker writes survives.
  */
 #include "cmd/cmd.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ static bool wait_tick(struct watcher *w)
 
 /* The signal that asked to stop, or would if its handler ran: sigpending() reports those blocked in
  * this thread. 0: none. */
-static int asked(void)
+static int signal_sent(void)
 {
     sigset_t set;
     if (stk_stop_signal() || sigpending(&set) < 0)
@@ -64,10 +65,11 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_stuck(struct watcher *w, int sig)
+/* asked: to stop. */
+static bool is_stuck(struct watcher *w, bool asked)
 {
     double now = stk_now(), cpu = cpu_seconds();
-    if (!sig || cpu - w->cpu_s > IDLE_CPU_S) {
+    if (!asked || cpu - w->cpu_s > IDLE_CPU_S) {
         w->since_s = now;
         w->cpu_s = cpu;
     }
@@ -80,10 +82,14 @@ static void *watch(void *user)
 {
     struct watcher *w = user;
     while (wait_tick(w)) {
-        int sig = asked();
-        if (!is_stuck(w, sig) || w->run->cleans_up)
+        const struct stk_deadline *d = atomic_load(&w->run->deadline);
+        int sig = signal_sent();
+        bool late = !sig && d && d->is_over(d->user);
+        if (!is_stuck(w, sig || late) || w->run->cleans_up)
             continue;
         stk_terminal_close();
+        if (late)
+            _exit(d->leave(d->user));
         stk_say_stopped(w->run, sig,
                         ", while waiting for a file system or a program that does not answer");
         _exit(128 + sig);

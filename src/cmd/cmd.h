@@ -128,6 +128,15 @@ const struct stk_cmd *stk_cmd_find(const char *name);
 const char *const *stk_cmd_names(void);
 
 /* One run of a command. */
+/* A reason to end a command other than a signal. Both functions are called beside the command
+ * (attend.c): they take no lock and touch no file. */
+struct stk_deadline {
+    bool (*is_over)(void *user);
+    /* For a command that the kernel blocks: says the last word. Returns the exit status. */
+    int (*leave)(void *user);
+    void *user;
+};
+
 struct stk_run {
     const struct stk_cmd *cmd;
     int argc; /* without the command's name */
@@ -141,6 +150,7 @@ struct stk_run {
     /* After a signal the command removes what it made, and takes its time: attend.c does not end
      * it; a second signal does. */
     _Atomic bool cleans_up;
+    const struct stk_deadline *_Atomic deadline; /* NULL: none. Borrowed, until it is NULL again */
     bool out_is_data; /* standard output carries data or JSON: text goes to stderr */
     struct stk_readers readers; /* stk_derives_from() */
     double start_s;
@@ -151,8 +161,8 @@ struct stk_run {
 
 /* Runs argv (without the command's name). Returns the exit status of the process. */
 int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
-/* attend.c: calls what(run) beside a thread that ends the process if a signal came and the call is
- * blocked. */
+/* attend.c: calls what(run) beside a thread that ends the process if a signal came, or the deadline
+ * is over, and the call is blocked. */
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
 struct stk_judged; /* advice/judge.h */
 /* stk_judge() of a trusted profile (stk_folder_believe(); trust: the value of --trust).

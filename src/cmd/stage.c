@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -16,8 +15,6 @@
 #include "dataset/open_options.h"
 #include "load/options.h"
 #include "stage/spread.h"
-
-#define END_MARGIN_S 30 /* before the job's end: what is running must come to rest */
 
 #define AT(field) offsetof(struct stk_stage_settings, field)
 
@@ -178,14 +175,7 @@ static const struct stk_opt options[] = {
     STK_COMMON_OPTIONS,
 };
 
-/* ---- progress, and the end of the job ---- */
-
-bool stk_stage_is_ending(struct stk_stage_job *job)
-{
-    if (job->end_s > 0 && (double)time(NULL) + END_MARGIN_S >= job->end_s)
-        atomic_store(&job->ending, true);
-    return atomic_load(&job->ending);
-}
+/* ---- progress ---- */
 
 int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes, uint64_t total)
 {
@@ -225,18 +215,14 @@ static int use_source(struct stk_stage_job *job, int rc)
 {
     struct stk_run *run = job->run;
     char text[2200];
-    char *path = realpath(job->given, NULL);
+    const char *path = job->real;
     bool damaged = rc == STK_E_CORRUPT || rc == STK_E_STALE;
     stk_progress_clear(&run->progress);
     if (atomic_load(&job->ending))
         stk_err_set(&run->err, STK_E_STOPPED, NULL, -1,
-                    "stopped because the job ends in less than %d s; what was copied stays, and "
-                    "the same command resumes",
-                    END_MARGIN_S);
-    if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending))) {
-        free(path);
+                    STK_STAGE_ENDS "; what was copied stays, and the same command resumes");
+    if (!path || rc == STK_E_USAGE || (rc == STK_E_STOPPED && !atomic_load(&job->ending)))
         return rc;
-    }
     stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
     if (job->s->pack && rc == STK_E_UNSUPPORTED && !run->common->quiet)
         stk_hint("`stoker pack` has more options: pack SRC with it, and stage the result");
@@ -246,7 +232,6 @@ static int use_source(struct stk_stage_job *job, int rc)
     stk_jw_put_bool(&run->json, "staged", false);
     stk_jw_put_str(&run->json, "path", path);
     stk_stage_print_path(run, path);
-    free(path);
     return damaged ? STK_EXIT_PROBLEM : STK_EXIT_PARTLY;
 }
 
@@ -277,6 +262,11 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
     const char *base = stk_base_name(path);
     char *above = strndup(path, (size_t)(base - path));
     int rc = above ? 0 : stk_err_nomem(err, strlen(path));
+    if (rc == 0 && job->real && stk_stage_is_inside(path, job->real))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                         "is inside %s: the copy would be a part of what is copied; choose a folder "
+                         "elsewhere",
+                         job->real);
     if (rc == 0 && above[0])
         rc = stk_mkdirs(above, err);
     free(above);
@@ -388,9 +378,10 @@ static int run_stage(struct stk_run *run)
     if (s->background && !s->in_background && !s->dry_run)
         return stk_stage_background(&job, dst);
     bool done = false;
+    job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
-    rc = rc || done ? rc : stage(&job, dst);
+    rc = rc || done ? rc : stk_stage_in_time(&job, dst, stage);
     if (rc < 0 && !done && !s->dry_run)
         rc = use_source(&job, rc);
     if (job.stuck)
@@ -399,6 +390,7 @@ static int run_stage(struct stk_run *run)
         stk_source_release(&job.src);
     stk_stage_unplace(&job);
     stk_buf_release(&job.why);
+    free(job.real);
     return rc;
 }
 

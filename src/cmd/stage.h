@@ -28,7 +28,8 @@ struct stk_stage_settings {
 struct stk_stage_job {
     struct stk_run *run;
     const struct stk_stage_settings *s;
-    const char *given;     /* SRC as the user wrote it */
+    const char *given;     /* SRC as the user wrote it... */
+    char *real;            /* ...and as it can be used anywhere; NULL: it is not there */
     struct stk_source src; /* opened if `listed` */
     bool listed;
     bool stuck; /* a thread still waits for a disk that hangs: nothing that it uses is freed */
@@ -55,6 +56,8 @@ void stk_stage_unplace(struct stk_stage_job *job);
 /* Before the tier at that path is made by a user's name: whether its stripe is to be set, and
  * after that: sets it. */
 bool stk_stage_is_new(const char *path);
+/* True if that path, which need not exist, is the folder or lies in it. folder: a real path. */
+bool stk_stage_is_inside(const char *path, const char *folder);
 void stk_stage_stripe(struct stk_stage_job *job, const char *path);
 /* The tier that the user names, absolute, malloc'ed; NULL: no memory. */
 char *stk_stage_named(const char *dst);
@@ -63,8 +66,14 @@ void stk_stage_tidy(struct stk_run *run);
 /* The tiers to look at without a source: DST, else those of this job. Calls see() with each path
  * that exists. */
 int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
+
 /* The environment's idea of when the job ends: seconds since 1970, or 0. */
 double stk_stage_job_end(void);
+/* Calls stage(job, dst), which the end of the job stops even if a file system does not answer. */
+int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
+                      int (*stage)(struct stk_stage_job *job, const char *dst));
+#define STK_STAGE_MARGIN_S 30 /* before the job's end: what is running must come to rest */
+#define STK_STAGE_ENDS     "stopped because the job ends in less than 30 s"
 
 /* stage_plan.c: --dry-run. The source is listed. */
 int stk_stage_plan(struct stk_stage_job *job, const char *dst);

@@ -1,14 +1,19 @@
-/* stage_place.c - where the copy goes: the tier that the user names, else one of this job. */
+/*
+ * stage_place.c - where the copy goes: the tier that the user names, else one of this job. And until
+ * when: staging stops a little before the job ends, so that it can say so, also if a file system does
+ * not answer.
+ */
 #include "cmd/stage.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/num.h"
 #include "base/units.h"
 #include "io/io.h"
 #include "stage/sweep.h"
@@ -120,6 +125,7 @@ static int place_named(struct stk_stage_job *job, const char *dst, const struct 
     if (!job->tier || !job->target)
         return stk_err_nomem(err, strlen(dst));
     look_into(job, src, job->tier);
+    wish.no_probe = job->begun; /* it takes writes; a disk that is flushing would keep us waiting */
     int rc = stk_target_judge(job->tier, &wish, job->target, err);
     if (rc == 0 && !job->begun && job->target->verdict == STK_TARGET_STALLED)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, dst, -1, "%s", job->target->reason);
@@ -188,6 +194,29 @@ int stk_stage_place(struct stk_stage_job *job, const char *dst, const struct stk
     return job->tier ? 0 : stk_err_nomem(err, strlen(job->target->path));
 }
 
+/* ---- a folder in the source ---- */
+
+/* The real path of the nearest folder above that exists; NULL: there is none. malloc'ed. */
+static char *nearest(const char *path)
+{
+    char *at = strdup(path), *real = NULL, *slash = at;
+    while (at && slash && !(real = realpath(at[0] ? at : "/", NULL)))
+        if ((slash = strrchr(at, '/')))
+            *slash = '\0';
+    free(at);
+    return real;
+}
+
+bool stk_stage_is_inside(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    char *real = nearest(path);
+    n -= n && folder[n - 1] == '/';
+    bool inside = real && strncmp(real, folder, n) == 0 && (!real[n] || real[n] == '/');
+    free(real);
+    return inside;
+}
+
 /* ---- Lustre ---- */
 
 #define REQUEST_BYTES STK_TIER_PARCEL /* loaders and copiers read about that much at once */
@@ -234,9 +263,46 @@ int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), v
     return rc;
 }
 
+/* ---- the end of the job ---- */
+
 double stk_stage_job_end(void)
 {
     const char *end = getenv("SLURM_JOB_END_TIME");
     uint64_t s = 0;
     return end && stk_parse_u64(end, &s, NULL) == 0 ? (double)s : 0;
+}
+
+bool stk_stage_is_ending(struct stk_stage_job *job)
+{
+    if (job->end_s > 0 && (double)time(NULL) + STK_STAGE_MARGIN_S >= job->end_s)
+        atomic_store(&job->ending, true);
+    return atomic_load(&job->ending);
+}
+
+static bool is_late(void *user)
+{
+    return stk_stage_is_ending(user);
+}
+
+/* The job ends, and a file system does not answer. */
+static int leave(void *user)
+{
+    const struct stk_stage_job *job = user;
+    const char *json = job->run->common->json;
+    stk_complain("stage",
+                 STK_STAGE_ENDS ", while waiting for a file system that does not answer");
+    stk_hint(job->run->cmd->stopped_hint);
+    if (job->real && !(json && strcmp(json, "-") == 0))
+        dprintf(STDOUT_FILENO, "%s\n", job->real);
+    return STK_EXIT_PARTLY;
+}
+
+int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
+                      int (*stage)(struct stk_stage_job *job, const char *dst))
+{
+    const struct stk_deadline end = {is_late, leave, job};
+    atomic_store(&job->run->deadline, &end);
+    int rc = stage(job, dst);
+    atomic_store(&job->run->deadline, NULL);
+    return rc;
 }

@@ -309,8 +309,10 @@ static int read_and_check(int fd, const struct stk_files_entry *e, void *p, size
     struct statx sx;
     size_t got = 0;
     int rc = size ? stk_pread_full(fd, p, size, 0, &got, NULL, err) : 0;
-    rc = rc ? rc : look_at(fd, 0, &sx, err);
-    rc = rc ? rc : check_unchanged(e, &sx, err);
+    int looked = look_at(fd, 0, &sx, rc ? NULL : err);
+    /* A file that became a pipe or a folder says so, not "Illegal seek". */
+    int changed = looked ? 0 : check_unchanged(e, &sx, err);
+    rc = changed ? changed : rc ? rc : looked;
     return rc == 0 && got != size ? stk_err_set(err, STK_E_STALE, NULL, -1, CHANGED) : rc;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "stage/copy.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -76,6 +77,13 @@ int stk_copying_yield(struct stk_copying *c, struct stk_err *err)
     return rc;
 }
 
+int stk_copying_judge(int rc, struct stk_err *err)
+{
+    bool gone = rc == STK_E_SYS && (err->sys_errno == ENOENT || err->sys_errno == ENOTDIR);
+    bool elsewhere = rc == STK_E_UNSUPPORTED;
+    return gone || elsewhere ? (err->code = STK_E_STALE) : rc;
+}
+
 uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n)
 {
     return c->o->no_hash ? 0 : stk_tier_hash(p, n);
@@ -97,7 +105,8 @@ static int copy_file(struct small *s, uint64_t file, uint8_t *buf, struct stk_er
     size_t size = (size_t)c->src->file[file].size;
     int rc = stk_copying_pause(c, stk_copying_delay(c, size), err);
     rc = rc ? rc : stk_copying_yield(c, err);
-    rc = rc ? rc : stk_file_read_whole(&c->src->files, file, buf, size, err);
+    if (rc == 0)
+        rc = stk_copying_judge(stk_file_read_whole(&c->src->files, file, buf, size, err), err);
     if (rc == 0)
         rc = c->sink->put(c->sink, file, 0, buf, size, stk_copying_hash(c, buf, size), err);
     return rc < 0 ? rc : 0;

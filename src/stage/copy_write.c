@@ -125,7 +125,7 @@ static int check_read(struct large *l, struct cargo *x, struct stk_err *err)
         stk_err_set(err, req->code, NULL, -1, "cannot be read");
     else if (req->changed)
         stk_err_set(err, STK_E_STALE, NULL, -1, "the file changed while it was copied; run again");
-    int rc = req->code < 0 ? req->code : req->changed ? STK_E_STALE : 0;
+    int rc = req->code < 0 ? stk_copying_judge(req->code, err) : req->changed ? STK_E_STALE : 0;
     if (rc)
         stk_files_blame(&l->c->src->files, req->file, err);
     free(req->why);

@@ -28,6 +28,9 @@ double stk_copying_delay(struct stk_copying *c, uint64_t n);
 int stk_copying_pause(struct stk_copying *c, double seconds, struct stk_err *err);
 /* Waits while others go first. */
 int stk_copying_yield(struct stk_copying *c, struct stk_err *err);
+/* The code of a read that failed: STK_E_STALE if the file that was listed is gone, or leads elsewhere
+ * now; else rc. */
+int stk_copying_judge(int rc, struct stk_err *err);
 /* stk_tier_hash(), or 0 if nothing is to be hashed. */
 uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n);
 

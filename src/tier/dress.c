@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "tier/priv.h"
 
 #define INDEX_MAX (UINT64_C(1) << 40)
 
@@ -40,8 +41,7 @@ int stk_source_folders(const struct stk_source *s, struct stk_tier_set *set, boo
 {
     for (uint64_t i = 0; i < s->ndirs; i++) {
         const struct stk_source_dir *d = &s->dir[i];
-        struct timespec t[2] = {{.tv_nsec = UTIME_OMIT},
-                                {d->mtime_ns / 1000000000, d->mtime_ns % 1000000000}};
+        struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, stk_time_of_ns(d->mtime_ns)};
         int fd = enter(s, set, d->name);
         bool done =
             fd >= 0 && (!times || (fchmod(fd, d->mode | 0700) == 0 && futimens(fd, t) == 0));

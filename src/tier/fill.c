@@ -53,15 +53,8 @@ static int write_bytes(int fd, const void *p, size_t n, uint64_t at, const char 
 
 static int set_times(int fd, int64_t mtime_ns, const char *path, struct stk_err *err)
 {
-    struct timespec t = {.tv_sec = (time_t)(mtime_ns / 1000000000),
-                         .tv_nsec = (long)(mtime_ns % 1000000000)};
-    if (t.tv_nsec < 0) {
-        t.tv_nsec += 1000000000;
-        t.tv_sec--;
-    }
-    return mtime_ns && futimens(fd, (struct timespec[2]){t, t}) < 0
-               ? stk_err_sys(err, path, "set its times")
-               : 0;
+    struct timespec t = stk_time_of_ns(mtime_ns);
+    return futimens(fd, (struct timespec[2]){t, t}) < 0 ? stk_err_sys(err, path, "set its times") : 0;
 }
 
 /* The times are set, so that the stamp is final. */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define STK_TIER_LIST    "list"
 #define STK_TIER_LEDGER  "ledger"
@@ -17,6 +18,13 @@
 #define STK_TIER_JSON    "tier.json"
 #define STK_TIER_DATA    "data"
 #define STK_TIER_FILLING "filling"
+
+/* Nanoseconds since 1970, also before that, as a time. */
+static inline struct timespec stk_time_of_ns(int64_t ns)
+{
+    int64_t s = ns / 1000000000 - (ns % 1000000000 < 0);
+    return (struct timespec){.tv_sec = (time_t)s, .tv_nsec = (long)(ns - s * 1000000000)};
+}
 
 struct stk_tier {
     char *path;

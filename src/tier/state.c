@@ -183,6 +183,17 @@ static int reopen(struct stk_tier_set *s, uint64_t file, uint64_t bad, struct st
     return rc;
 }
 
+/* Opens a copy of the right size. Negative: it is missing, or longer or shorter. */
+static int open_whole(struct stk_tier_set *s, uint64_t file)
+{
+    struct stat st;
+    int fd = stk_tier_copy_open(s, file, false, NULL);
+    if (fd < 0 || (fstat(fd, &st) == 0 && (uint64_t)st.st_size == s->src.file[file].size))
+        return fd;
+    close(fd);
+    return STK_E_STALE;
+}
+
 int stk_tier_verify_file(struct stk_tier_set *s, uint64_t file, uint64_t *bad, struct stk_err *err)
 {
     uint64_t n = s->base[file + 1] - s->base[file];
@@ -191,7 +202,7 @@ int stk_tier_verify_file(struct stk_tier_set *s, uint64_t file, uint64_t *bad, s
     *bad = 0;
     if (!p)
         return stk_err_nomem(err, most);
-    int fd = stk_tier_copy_open(s, file, false, NULL), rc = 0;
+    int fd = open_whole(s, file), rc = 0;
     if (fd < 0)
         *bad = n;
     for (uint64_t i = 0; fd >= 0 && rc == 0 && i < n; i++)

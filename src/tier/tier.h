@@ -27,7 +27,7 @@
 struct stk_tier_file {
     const char *name; /* relative to the source; "" if the source is a single file. A safe path */
     uint64_t size;
-    int64_t mtime_ns; /* of the source; the copy gets it, too. 0: unknown, not set */
+    int64_t mtime_ns; /* of the source; the copy gets it, too */
     uint64_t hash;    /* XXH64 of all bytes (the manifest has it), if `hashed` */
     bool hashed;
     mode_t mode; /* 0: 0600; else its permission bits, plus read and write for the owner */
@@ -203,8 +203,8 @@ bool stk_tier_has(struct stk_tier_set *s, uint64_t file, uint64_t parcel);
 bool stk_tier_file_finished(struct stk_tier_set *s, uint64_t file);
 /* The path of the copy as a whole (under "filling" until it is published), malloc'ed. */
 char *stk_tier_set_path(const struct stk_tier_set *s);
-/* Reads a file of the copy and compares every parcel with its hash, whatever its times say. Parcels
- * that differ do not count any more; *bad: their number. */
+/* Reads a file of the copy and compares its size, and every parcel with its hash, whatever its times
+ * say. Parcels that differ do not count any more; *bad: their number (all, if the size differs). */
 int stk_tier_verify_file(struct stk_tier_set *s, uint64_t file, uint64_t *bad, struct stk_err *err);
 
 #endif

@@ -69,6 +69,17 @@ def test_single_file_and_plain_folder(site):
     assert (path / "empty").is_dir() and (path / "empty").stat().st_mtime_ns == 10**18
 
 
+@pytest.mark.parametrize("ns", [0, -1_500_000_000, 4_102_444_800 * 10**9], ids=["1970", "before", "2100"])
+def test_unusual_times(site, ns):
+    """Archives set all times to 0: a copy with others has no valid index, and is copied again."""
+    for path in (site / "img/class00/img0000.jpg", site / "img/class00"):
+        os.utime(path, ns=(ns, ns))
+    path = only_line(stage(site, "img", "tier"))
+    same_tree(path, site / "img")
+    assert (path / "class00").stat().st_mtime_ns == (path / "class00/img0000.jpg").stat().st_mtime_ns == ns
+    assert "already there" in stage(site, "img", "tier").err
+
+
 def test_links(site):
     """A link out of the folder may lead to any file of the user: it is left out, by name."""
     (site / "secret").write_text("secret")
@@ -125,6 +136,20 @@ def test_folder_with_other_uses(site):
     assert only_line(stage(site, "img", "scratch")) == path
     assert stage(site, "--evict", "scratch").rc == 0
     assert not path.exists() and (site / "scratch/mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("args", [["img"], ["img/new/tier"], ["link/tier"], ["tier", "--via", "img/between"],
+                                  ["img", "--pack", "tfrecord"]], ids=["itself", "below", "link", "via", "packed"])
+def test_folder_inside_the_source(site, args):
+    """Each run would copy the copies of those before."""
+    (site / "link").symlink_to("img/class00")
+    before = sorted(site.joinpath("img").rglob("*"))
+    for _ in range(2):
+        done = stage(site, "img", *args, rc=3)
+        assert only_line(done) == site / "img" and "a part of what is copied" in done.err
+    assert sorted(site.joinpath("img").rglob("*")) == before
+    (site / "img2").mkdir()  # only begins with the same letters
+    assert only_line(stage(site, "img", "img2/tier")).exists()
 
 
 # ---- the copies of a node ------------------------------------------------------------------------

@@ -77,12 +77,29 @@ def test_killed_anywhere(site, src):
         site.pack()
     args = ["stage", src, "tier", "--jobs", "1", "--quiet"]
     points = change_points(*args, tmp=site.root, cwd=site.root)
-    last = [p for p in points if p[0] in ("syncfs", "renameat", "renameat2", "fsync", "fchmod", "mkdirat")]
-    for point in {*ladder(points, 8), *(last if LONG else last[-8:])}:
+    (sync,) = (i for i, p in enumerate(points) if p[0] == "syncfs")
+    publishing = points[sync - 8:]  # index, modes and times of folders; then the sync, and the name
+    assert [p[0] for p in publishing[8:12]] == ["syncfs", "renameat", "fsync", "fsync"]
+    for point in {*ladder(points, 8), *publishing}:
         shutil.rmtree(site.tier, ignore_errors=True)
         kill_at(point, *args, cwd=site.root)
         site.assert_whole_or_absent(src)
         site.assert_completes(src)
+
+
+@needs_strace
+def test_killed_between_bytes_and_ledger(site):
+    """A thread writes large files: killed there, half a parcel would count, or a whole one would be lost."""
+    site.pack()
+    # A parcel is 16 writes, then its entry and the record of its file. (The main thread makes fewer than 12.)
+    for n in (12, 17, 18, 19, 35, 36, 40):
+        shutil.rmtree(site.tier, ignore_errors=True)
+        assert kill_at(("pwrite64", n), "stage", "packed", "tier", "--jobs", "1", "--quiet", cwd=site.root, threads=True)
+        assert not site.copies()
+        done = site.run("stage", "packed", "tier", "--json", "-").json()["result"]
+        kept = 4 * MIB if n > 36 else MIB if n > 18 else 0  # at least: they are written as they arrive
+        assert done["bytes_copied"] <= done["bytes"] - kept
+        site.assert_completes("packed")
 
 
 @needs_strace
@@ -165,6 +182,27 @@ def test_target_fails(site, call, error):
     site.assert_completes()
 
 
+@needs_root
+def test_disk_without_inodes(site):
+    """The disk has room for bytes, and not for files: half a copy, and nobody else can make a file there."""
+    with small_disk(site.root / "disk", "64m,nr_inodes=14") as disk:
+        done = site.run("stage", "img", "disk/tier", rc=3)
+        assert done.out == f"{site.root}/img\n" and "files can be made there" in " ".join(done.err.split())
+        assert not list(disk.path.glob("tier/*-*"))
+
+
+@needs_root
+def test_disk_that_became_read_only(site):
+    """A file system with errors is mounted read-only by the kernel: begun or complete, what is there is used."""
+    with small_disk(site.root / "disk", "64m") as disk:
+        path = site.run("stage", "img", "disk/tier").out
+        subprocess.run(["mount", "-o", "remount,ro", disk.path], check=True)
+        done = site.run("stage", "img", "disk/tier", rc=(0, 3))
+        assert done.out in (path, f"{site.root}/img\n") and (done.rc == 0) == (done.out == path)
+        done = site.run("stage", "img", "disk/new", rc=3)
+        assert done.out == f"{site.root}/img\n" and "Read-only" in done.err
+
+
 def test_no_place(site):
     """Without any local folder the job must go on, with the source."""
     done = site.run("stage", "img", "/proc/nowhere/tier", rc=3)
@@ -229,6 +267,56 @@ def test_changed_while_copying(site, src):
     assert not site.copies()
     site.assert_completes(src)
     assert len(list(site.tier.glob("*/ledger"))) == 1  # what was begun of the former state is gone
+
+
+def become(path, what):
+    path.unlink()
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "link":
+        path.symlink_to("/etc/passwd")
+
+
+@needs_strace
+@pytest.mark.parametrize("what", ["pipe", "folder", "link", "nothing"])
+@pytest.mark.parametrize("size", [500, 9 * MIB], ids=["small", "large"])
+def test_file_that_became_something_else(site, what, size):
+    """A pipe would be waited for, a link would lead out of the source, and a changed source is no full disk."""
+    victim = site.root / "plain/file.bin"
+    victim.parent.mkdir()
+    victim.write_bytes(os.urandom(size))
+    (victim.parent / "other.bin").write_bytes(b"other")
+    site.run("inspect", "plain", rc=None)
+    # The second folder that gets its name is the set: the source is listed, and nothing is copied yet.
+    proc = held_at(("renameat", 2), "stage", "plain", "tier", "--jobs", "1", "--quiet",
+                   log=str(site.root / "log"), cwd=site.root)
+    assert list(site.tier.glob("????????????????-????????")) and not list(site.tier.glob("*/filling/plain/*"))
+    kept = victim.read_bytes(), victim.stat()
+    become(victim, what)
+    let_go(proc)
+    out, err = (text.decode() for text in proc.communicate())
+    assert proc.returncode == 1 and out == f"{site.root}/plain\n", err
+    assert "file.bin" in err and not site.copies()
+    shutil.rmtree(victim) if victim.is_dir() and not victim.is_symlink() else victim.unlink(missing_ok=True)
+    victim.write_bytes(kept[0])
+    site.assert_completes("plain")
+
+
+@pytest.mark.parametrize("size", [500, 9 * MIB], ids=["small", "large"])
+def test_stalled_source_when_the_job_ends(site, tmp_path, size):
+    """Threads that the kernel blocks look at no clock: the command would be killed with its job, without a word."""
+    (site.root / "plain").mkdir()
+    for i in range(20):
+        (site.root / f"plain/{i}.bin").write_bytes(os.urandom(size if i == 0 else 500))
+    with slowfs(site.root / "plain", tmp_path / "mnt") as fs:
+        fs.command("stall *.bin 3600s op=read")
+        done = site.run("stage", fs.mnt, "tier", rc=3, env={"SLURM_JOB_END_TIME": str(int(time.time()) + 33)})
+        fs.command("clear")
+        assert done.out == f"{fs.mnt}\n" and "the job ends" in done.err
+        assert not site.copies()
+        same_tree(site.run("stage", fs.mnt, "tier", "--quiet").out.strip(), site.root / "plain")
 
 
 def test_source_fails_and_stalls(site, tmp_path):
@@ -323,6 +411,20 @@ def test_damaged_copy_is_found_and_mended(site, src):
     bad = site.run("stage", src, "tier", "--verify", rc=1)
     assert victim.name in bad.out
     assert tree(site.assert_completes(src))
+
+
+@pytest.mark.parametrize("src", ["img", "packed"])
+@pytest.mark.parametrize("by", [1, -1, 5 * MIB], ids=["a byte more", "a byte less", "a parcel more"])
+def test_copy_of_another_size_is_found_and_mended(site, src, by):
+    """Every byte of the list is good, and a program that reads the copy gets more, or fewer."""
+    if src == "packed":
+        site.pack()
+    path = site.assert_completes(src)
+    victim = max(p for p in path.rglob("*") if p.suffix in (".jpg", ".tfrecord"))
+    os.truncate(victim, victim.stat().st_size + by)
+    assert victim.name in site.run("stage", src, "tier", "--verify", rc=1).out
+    site.run("stage", src, "tier", "--verify", rc=1)
+    site.assert_completes(src)
 
 
 def test_copy_of_another_program(site):

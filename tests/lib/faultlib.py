@@ -19,7 +19,7 @@ from conftest import LONG, PATIENCE_S, STOKER, Result, check_sane, clean_env, un
 # Calls that change a file system: between any two of them nothing on disk can differ.
 CHANGING = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "unlink",
             "unlinkat", "rmdir", "write", "pwrite64", "writev", "ftruncate", "fallocate", "fsync",
-            "fdatasync", "syncfs", "msync", "chmod", "fchmod")
+            "fdatasync", "syncfs", "msync", "chmod", "fchmod", "utimensat")
 
 
 @functools.lru_cache(None)
@@ -43,10 +43,11 @@ def traced_env(env=None):
     return env
 
 
-def run_traced(*args, inject=(), paths=(), log=None, rc=None, env=None, cwd=None):
+def run_traced(*args, inject=(), paths=(), log=None, rc=None, env=None, cwd=None, threads=False):
     """stoker under strace with the given --inject expressions, for all files or only those of
-    `paths`; its own return code in .rc."""
-    argv = ["strace", "-qq", "-o", str(log or "/dev/null"), *(f"--trace-path={p}" for p in paths)]
+    `paths`; its own return code in .rc. threads: those that it starts, too; each counts its own calls."""
+    argv = ["strace", "-qq", *(["-f"] if threads else []), "-o", str(log or "/dev/null"),
+            *(f"--trace-path={p}" for p in paths)]
     argv += [f"--inject={i}" for i in inject]
     calls = {i.split(":")[0] for i in inject} | ({"openat", *CHANGING} if log else set())
     argv += ["-e", "trace=" + ",".join(sorted(calls))]
@@ -87,12 +88,12 @@ def ladder(points, rungs):
     return [points[i * (len(points) - 1) // (rungs - 1)] for i in range(rungs)]
 
 
-def kill_at(point, *args, inject=(), env=None, cwd=None):
+def kill_at(point, *args, inject=(), env=None, cwd=None, threads=False):
     """kill -9 on entering the n-th call. False: it ended before (how many files the sanitizers'
     runtime opens varies)."""
     call, n = point
     inject = [*inject, f"{call}:signal=KILL:when={n}"]
-    return run_traced(*args, inject=inject, rc=(-9, 0), env=env, cwd=cwd).rc == -9
+    return run_traced(*args, inject=inject, rc=(-9, 0), env=env, cwd=cwd, threads=threads).rc == -9
 
 
 def held_at(point, *args, log, cwd=None):
