@@ -60,7 +60,7 @@ def run(bench, python):
     words = [str(tree), *more]
     result = tune(python, script, words, folder, "2m" if bench.quick else "4m")
     patched = folder / "patched.py"
-    timed(["patch", "-s", "-o", patched, script, script.with_name(script.name + ".diff")])
+    timed(["patch", "-s", "-o", patched, script, script.with_name(script.name + ".stoker.diff")])
     rates = {"synthetic data": [], "as it was": [], "patched": []}
     for _ in range(bench.repeats):
         rates["synthetic data"].append(images_per_s(python, script, [*words, "--synthetic"]))

@@ -289,7 +289,7 @@ struct stk_loader_options { /* all zero: the defaults */
     int on_error;           /* enum stk_on_error */
     uint64_t seed;
     uint64_t epoch;        /* the first one */
-    uint64_t epochs;       /* how many; 0: not known, so none is read before it is asked for */
+    uint64_t epochs;       /* how many; 0: not known: only a few batches of the next one are read early */
     uint64_t block_bytes;  /* BLOCK: neighbours that are read together; 0: 2 MiB */
     uint64_t window_bytes; /* BLOCK: how much is mixed together; 0: 64 MiB */
     uint32_t rank, world;  /* world 0: one rank */

@@ -158,6 +158,9 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("reader.think_as", reader.think_how, ENUM, .arg = "HOW", .def = "burn", .choices = thinks,
         .help = "burn: the time is used as CPU time, so that threads compete for the cores; sleep: "
                 "the thread waits"),
+    KEY("reader.decode", reader.decode, STRING, .arg = "HOW",
+        .help = "How --reader stoker decodes pictures, as in `stoker load --decode`, such as "
+                "image:224,crop=random,flip. It then takes the place of reader.think"),
     KEY("reader.path", reader.path, STRING, .arg = "PATH",
         .help = "Dataset that --reader stoker reads instead, such as a packed copy"),
 

@@ -224,6 +224,23 @@ int stk_bench_list_find(const struct stk_workload *w, size_t g, const char *base
     return rc ? rc : compare(w, g, walk.path, base, out, err);
 }
 
+int stk_bench_list_survey(const char *folder, const char *match, uint64_t *files,
+                          double *mean_bytes, struct stk_err *err)
+{
+    struct stk_bench_group g = {.match = match};
+    struct stk_bench_list l = {0};
+    struct walk walk = {.g = &g, .out = &l};
+    int n = snprintf(walk.path, sizeof walk.path, "%s", folder);
+    int rc = n < 0 || (size_t)n >= sizeof walk.path
+                 ? stk_err_set(err, STK_E_USAGE, folder, -1, "the name is too long")
+                 : walk_folder(&walk, NULL, err);
+    struct sample s = look_at_some(&l, NULL);
+    *files = l.n;
+    *mean_bytes = s.n > 0 ? s.sum / s.n : 0;
+    stk_bench_list_release(&l);
+    return rc;
+}
+
 int stk_bench_list_made(const struct stk_workload *w, size_t g, struct stk_bench_list *out,
                         struct stk_err *err)
 {

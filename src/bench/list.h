@@ -19,6 +19,10 @@ struct stk_bench_list {
  * stk_bench_list_release(), also on error. */
 int stk_bench_list_find(const struct stk_workload *w, size_t g, const char *base,
                         struct stk_bench_list *out, struct stk_err *err);
+/* How many files there are in a folder and below it, and the mean size of some of them: for a
+ * profile that has estimates only. match: a pattern for names; NULL: any. */
+int stk_bench_list_survey(const char *folder, const char *match, uint64_t *files,
+                          double *mean_bytes, struct stk_err *err);
 /* The files of group g that --generate makes. */
 int stk_bench_list_made(const struct stk_workload *w, size_t g, struct stk_bench_list *out,
                         struct stk_err *err);

@@ -79,6 +79,7 @@ static int open_loader(void *arg, struct stk_err *err)
     o.rank = all ? 0 : (uint32_t)l->plan.rank;
     o.world = all ? 1 : (uint32_t)l->plan.ranks;
     o.seed = w->dataset.seed;
+    o.decode = w->reader.decode;
     o.shuffle = w->access.shuffle == STK_MIX_NONE ? STK_SHUFFLE_NONE : STK_SHUFFLE_BLOCK;
     return stk_loader_open(l->ds, &o, &l->loader, err);
 }

@@ -101,6 +101,7 @@ struct stk_workload {
         const char *think_text;
         struct stk_dist think; /* seconds per sample */
         const char *path;      /* of --reader stoker; NULL: the dataset */
+        const char *decode;    /* what it decodes pictures to, instead of `think`; NULL: nothing */
     } reader;
     struct {
         uint64_t ranks, batch, epochs, steps, most_steps, warmup, cooldown;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define REAP     64
+#define LIKELY_BATCHES 8u /* of an epoch that will probably come */
 #define PREFETCH 256 /* samples whose blocks of the index are prefetched */
 #define STRETCH_SAMPLES                                                                            \
     4096 /* tiny ones are not planned by the ten thousand before any is read                       \
@@ -59,13 +60,27 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg 
 
 /* ---- slots ---- */
 
+/* Whether an epoch is read before the caller asks for it: one that is known to come. If nobody said
+ * how many there are, only the beginning of a likely one: training (who shuffles, trains) makes
+ * several, and who began a second epoch will begin a third. */
+static bool comes(const struct stk_loader *ld, uint64_t epoch)
+{
+    uint64_t number = epoch - ld->first_epoch;
+    bool likely = ld->order.shuffle != STK_SHUFFLE_NONE || number > 1;
+    return ld->o.epochs ? number < ld->o.epochs : likely;
+}
+
+static bool read_enough(const struct stk_loader *ld)
+{
+    return !ld->o.epochs && ld->feed_epoch > ld->take_epoch &&
+           ld->feed_slot >= LIKELY_BATCHES * ld->o.batch;
+}
+
 /* Starts the next epoch if that is allowed. False: nothing to feed now. With the lock held. */
 static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
     uint64_t next = ld->feed_epoch + 1;
-    bool known = ld->o.epochs && next - ld->first_epoch < ld->o.epochs;
-    uint64_t allowed = ld->take_epoch + (known ? 1 : 0);
-    if (next > allowed)
+    if (next > ld->take_epoch + comes(ld, next))
         return false;
     *rc = stk_loader_plan(ld, next, NULL, 0, err);
     if (*rc < 0)
@@ -82,6 +97,7 @@ static bool find_slot(struct stk_loader *ld, bool *over, struct stk_err *err, in
     pthread_mutex_lock(&ld->lock);
     while (found && ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
         found = next_epoch(ld, err, rc);
+    found = found && !read_enough(ld);
     *over = starved(ld, NULL);
     pthread_mutex_unlock(&ld->lock);
     return found;

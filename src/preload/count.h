@@ -117,11 +117,7 @@ static inline void stk_pl_trace(struct stk_pl_thread *t, uint32_t name, uint8_t 
 /* Adds a path to the files of the group. */
 static inline void stk_pl_group_seen(struct stk_pl_rec *r, uint64_t path_hash)
 {
-    uint64_t hash = stk_mix64(path_hash);
-    uint8_t rank = (uint8_t)(__builtin_clzll((hash >> 6) | 1) - 5);
-    uint8_t *reg = &r->log->files[hash & 63];
-    if (*reg < rank)
-        *reg = rank;
+    stk_members_add(r->log->files, path_hash);
 }
 
 #endif

@@ -30,16 +30,6 @@ static struct {
 static uint32_t moves;
 struct stk_pl_lock stk_pl_cwd_lock;
 
-/* FNV-1a, mixed. The same everywhere: covers of several processes are merged. */
-uint64_t stk_pl_hash(const char *text, size_t n)
-{
-    uint64_t h = 0xcbf29ce484222325ull;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)text[i]) * 0x100000001b3ull;
-    h = stk_mix64(h);
-    return h ? h : 1;
-}
-
 int stk_pl_names_start(uint32_t most)
 {
     uint32_t slots = 1024;
@@ -139,7 +129,7 @@ static struct stk_pl_file *group_entry(const char *folder, size_t n, const char 
     text[n] = '*';
     memcpy(text + n + 1, ending, m);
     uint32_t length = (uint32_t)(n + 1 + m);
-    uint64_t hash = stk_mix64(stk_pl_hash(text, length) ^ 0x67726f7570ull); /* no file's */
+    uint64_t hash = stk_mix64(stk_path_hash(text, length) ^ 0x67726f7570ull); /* no file's */
     struct stk_pl_file *f = find(hash);
     if (!f && *count < most && (f = add(hash, text, length, true)))
         ++*count;
@@ -193,7 +183,7 @@ struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why 
 struct stk_pl_file *stk_pl_label(const char *text)
 {
     size_t length = strnlen(text, 255);
-    uint64_t hash = stk_mix64(stk_pl_hash(text, length) ^ 0x6c6162656cull);
+    uint64_t hash = stk_mix64(stk_path_hash(text, length) ^ 0x6c6162656cull);
     struct stk_pl_file *f = find(hash);
     if (!f) {
         stk_pl_lock(&stk_pl_names_lock);
@@ -244,7 +234,7 @@ bool stk_pl_path_of_fd(struct stk_pl_thread *t, int fd)
     if ((size_t)n > gone && memcmp(t->path.text + (size_t)n - gone, DELETED, gone) == 0)
         t->path.text[n -= (long)gone] = 0;
     t->path.length = (uint32_t)n;
-    t->path.hash = stk_pl_hash(t->path.text, (size_t)n);
+    t->path.hash = stk_path_hash(t->path.text, (size_t)n);
     return true;
 }
 
@@ -288,7 +278,7 @@ bool stk_pl_path_make(struct stk_pl_thread *t, int dirfd, const char *path, int 
     bool known = !relative || n;
     if (known && append(t->path.text, n, path, &length)) {
         t->path.length = (uint32_t)length;
-        t->path.hash = stk_pl_hash(t->path.text, length);
+        t->path.hash = stk_path_hash(t->path.text, length);
         return true;
     }
     if (fd >= 0)
@@ -298,6 +288,6 @@ bool stk_pl_path_make(struct stk_pl_thread *t, int dirfd, const char *path, int 
     t->path.text[n] = '/'; /* as it is, with its ".." */
     strcpy(t->path.text + n + (n > 0 && relative), path);
     t->path.length = (uint32_t)strlen(t->path.text);
-    t->path.hash = stk_pl_hash(t->path.text, t->path.length);
+    t->path.hash = stk_path_hash(t->path.text, t->path.length);
     return true;
 }

@@ -342,7 +342,6 @@ struct stk_pl_file *stk_pl_file_by_id(uint32_t id);
 struct stk_pl_file *stk_pl_label(const char *text);
 /* Makes sure that the name is in this process's log. */
 bool stk_pl_file_log(struct stk_pl_file *f);
-uint64_t stk_pl_hash(const char *text, size_t n);
 
 /* ---- objects.c ---- */
 enum stk_pl_where { STK_PL_NEXT /* behind our library, in the order of search */, STK_PL_ANYWHERE };

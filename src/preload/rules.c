@@ -137,7 +137,7 @@ static bool is_module(uint64_t hash, bool add)
 /* The hash of "FOLDER/" and the name up to its first dot. */
 static uint64_t module_of(const char *path, size_t folder, const char *name)
 {
-    return stk_pl_hash(path, folder) ^ stk_pl_hash(name, strcspn(name, "."));
+    return stk_path_hash(path, folder) ^ stk_path_hash(name, strcspn(name, "."));
 }
 
 #define CACHE "/__pycache__/"

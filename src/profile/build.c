@@ -116,16 +116,26 @@ static int new_file(struct stk_pb *pb, const char *path, size_t n, bool group, u
     return 0;
 }
 
+bool stk_pb_find(const struct stk_pb *pb, const char *path, size_t n, bool group, uint32_t *out)
+{
+    uint64_t hash = stk_pb_hash(path, n, group);
+    uint32_t i;
+    for (size_t at = 0; stk_lookup_next(&pb->by_path, hash, &at, &i);)
+        if (pb->file[i].path_len == n && pb->p->file[i].group == group &&
+            memcmp(pb->p->file[i].path, path, n) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
 static int find_file(struct stk_pb *pb, const char *path, size_t n, bool group, uint32_t *out,
                      struct stk_err *err)
 {
-    uint64_t hash = stk_pb_hash(path, n, group);
-    for (size_t at = 0; stk_lookup_next(&pb->by_path, hash, &at, out);)
-        if (pb->file[*out].path_len == n && pb->p->file[*out].group == group &&
-            memcmp(pb->p->file[*out].path, path, n) == 0)
-            return 0;
+    if (stk_pb_find(pb, path, n, group, out))
+        return 0;
     *out = (uint32_t)pb->p->nfiles;
-    return new_file(pb, path, n, group, hash, err);
+    return new_file(pb, path, n, group, stk_pb_hash(path, n, group), err);
 }
 
 int stk_pb_file(struct stk_pb *pb, const char *cwd, const char *name, size_t length, bool group,

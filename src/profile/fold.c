@@ -1,7 +1,8 @@
 /*
- * fold.c - reduces the records when the logs hold more than fit into memory: files of one
- * directory and suffix become one group, as the preload library does within a process. Counts stay
- * exact; which bytes of which file were read becomes an estimate.
+ * fold.c - files of one directory and suffix become one group, as the preload library does within a
+ * process: when the logs hold more records than fit into memory, and when a file would otherwise
+ * count twice, since one process recorded it by name and another one in a group. Counts stay exact;
+ * which bytes of which file were read becomes an estimate.
  */
 #include "profile/priv.h"
 
@@ -80,8 +81,8 @@ static int choose(struct stk_pb *pb, uint32_t *to, size_t n, struct stk_err *err
     return rc;
 }
 
-static int join_members(struct stk_pb *pb, const struct stk_pb_file *f, struct stk_pb_file *g,
-                        struct stk_err *err)
+static int join_members(struct stk_pb *pb, const char *path, const struct stk_pb_file *f,
+                        struct stk_pb_file *g, struct stk_err *err)
 {
     if (!g->members) {
         g->members = stk_arena_alloc(&pb->p->arena, STK_PB_MEMBERS);
@@ -89,11 +90,8 @@ static int join_members(struct stk_pb *pb, const struct stk_pb_file *f, struct s
             return stk_err_nomem(err, STK_PB_MEMBERS);
         memset(g->members, 0, STK_PB_MEMBERS);
     }
-    uint64_t hash = stk_mix64(f->hash);
-    uint8_t rank = (uint8_t)(__builtin_clzll((hash >> 6) | 1) - 5);
-    uint8_t *mine = &g->members[hash % STK_PB_MEMBERS];
     if (!f->members)
-        *mine = *mine > rank ? *mine : rank;
+        stk_members_add(g->members, stk_path_hash(path, f->path_len));
     for (size_t i = 0; f->members && i < STK_PB_MEMBERS; i++)
         g->members[i] = g->members[i] > f->members[i] ? g->members[i] : f->members[i];
     return 0;
@@ -109,7 +107,7 @@ static int join(struct stk_pb *pb, uint32_t i, uint32_t group, struct stk_err *e
     to->stripe_bytes = to->stripe_bytes ? to->stripe_bytes : from->stripe_bytes;
     to->stripe_count = to->stripe_count ? to->stripe_count : from->stripe_count;
     to->layouts |= from->layouts;
-    return join_members(pb, f, g, err);
+    return join_members(pb, from->path, f, g, err);
 }
 
 static int by_target(const void *a, const void *b)
@@ -198,6 +196,16 @@ static int fold_records(struct stk_pb *pb, const uint32_t *to, struct stk_err *e
     return rc;
 }
 
+/* Every file i of n becomes a part of to[i]. */
+static int fold_into(struct stk_pb *pb, const uint32_t *to, size_t n, struct stk_err *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        if (to[i] != i)
+            rc = join(pb, i, to[i], err);
+    return rc ? rc : fold_records(pb, to, err);
+}
+
 static int fold(struct stk_pb *pb, struct stk_err *err)
 {
     size_t n = pb->p->nfiles;
@@ -205,10 +213,7 @@ static int fold(struct stk_pb *pb, struct stk_err *err)
     if (!to)
         return stk_err_nomem(err, n * sizeof *to);
     int rc = choose(pb, to, n, err);
-    for (uint32_t i = 0; i < n && !rc; i++)
-        if (to[i] != i)
-            rc = join(pb, i, to[i], err);
-    rc = rc ? rc : fold_records(pb, to, err);
+    rc = rc ? rc : fold_into(pb, to, n, err);
     free(to);
     return rc;
 }
@@ -225,5 +230,86 @@ int stk_pb_fold(struct stk_pb *pb, struct stk_err *err)
     }
     if (!rc && pb->p->nrecs > enough)
         pb->max_recs *= 2; /* so many processes cannot be described with less */
+    return rc;
+}
+
+/* ---- files that one process recorded by name, and another one in a group -------------------- */
+
+struct both { /* one per file */
+    uint32_t group; /* that takes such files; of a group, and if there is none: itself */
+    uint32_t procs; /* that recorded it; of a file, only those that also recorded the group */
+    uint32_t last;  /* the last one that was counted, plus 1 */
+};
+
+static int find_group(struct stk_pb *pb, uint32_t file, struct stk_buf *pattern, uint32_t *out)
+{
+    const char *path = pb->p->file[file].path;
+    size_t n = pb->file[file].path_len;
+    *out = file;
+    for (enum stk_pb_fold level = 0; level <= STK_FOLD_ALL && *out == file; level++) {
+        int rc = stk_pb_pattern(pattern, path, n, level);
+        if (rc)
+            return rc;
+        (void)stk_pb_find(pb, (const char *)pattern->data, pattern->len, true, out);
+    }
+    return 0;
+}
+
+static void count_proc(struct both *b, uint32_t proc)
+{
+    b->procs += b->last != proc + 1;
+    b->last = proc + 1;
+}
+
+/* Records are ordered by process: those of one. */
+static void count_process(const struct stk_pb *pb, struct both *b, size_t from, size_t end)
+{
+    const struct stk_profile *p = pb->p;
+    uint32_t proc = p->rec[from].proc;
+    for (size_t i = from; i < end; i++)
+        if (p->file[p->rec[i].file].group)
+            count_proc(&b[p->rec[i].file], proc);
+    for (size_t i = from; i < end; i++) {
+        struct both *f = &b[p->rec[i].file];
+        if (f != &b[f->group] && b[f->group].last == proc + 1)
+            count_proc(f, proc);
+    }
+}
+
+/* A process with a group that did not record a file by name may have it in the group. */
+static int unite(struct stk_pb *pb, struct both *b, uint32_t *to, struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    struct stk_buf pattern = STK_BUF_INIT;
+    size_t n = p->nfiles;
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        b[i] = (struct both){.group = i};
+        if (!p->file[i].group)
+            rc = find_group(pb, i, &pattern, &b[i].group);
+    }
+    stk_buf_release(&pattern);
+    for (size_t from = 0, end; from < p->nrecs && !rc; from = end) {
+        for (end = from + 1; end < p->nrecs && p->rec[end].proc == p->rec[from].proc;)
+            end++;
+        count_process(pb, b, from, end);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = b[i].procs < b[b[i].group].procs ? b[i].group : i;
+    return rc ? rc : fold_into(pb, to, n, err);
+}
+
+int stk_pb_unite(struct stk_pb *pb, struct stk_err *err)
+{
+    size_t n = pb->p->nfiles, groups = 0;
+    for (size_t i = 0; i < n; i++)
+        groups += pb->p->file[i].group;
+    if (!groups)
+        return 0;
+    struct both *b = calloc(n, sizeof *b);
+    uint32_t *to = calloc(n, sizeof *to);
+    int rc = b && to ? unite(pb, b, to, err) : stk_err_nomem(err, n * sizeof *b);
+    free(b);
+    free(to);
     return rc;
 }

@@ -26,7 +26,7 @@ uint64_t stk_spans_bytes(const struct stk_byte_range *s, size_t n); /* of joined
 double stk_sketch_count(const uint8_t *reg, size_t m);
 
 #define STK_PB_NONE    UINT32_MAX
-#define STK_PB_MEMBERS sizeof(((struct stk_log_record *)0)->files)
+#define STK_PB_MEMBERS STK_MEMBERS
 
 #define STK_PB_MAX_WORLD (1u << 24) /* ranks; more means a damaged file */
 
@@ -126,6 +126,8 @@ void stk_pb_release(struct stk_pb *pb); /* the profile stays */
 /* The file of that name, made absolute with cwd ("" if unknown). */
 int stk_pb_file(struct stk_pb *pb, const char *cwd, const char *name, size_t length, bool group,
                 uint32_t *out, struct stk_err *err);
+/* The file or group of that path, while records are read. False: there is none. */
+bool stk_pb_find(const struct stk_pb *pb, const char *path, size_t n, bool group, uint32_t *out);
 /* For a table of files by path. */
 uint64_t stk_pb_hash(const char *path, size_t n, bool group);
 int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err);
@@ -210,6 +212,8 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err);
 
 /* profile/fold.c: reduces the records by folding files of one directory and suffix into a group. */
 int stk_pb_fold(struct stk_pb *pb, struct stk_err *err);
+/* The same with files that are in a group of another process, too. Before the records are sorted. */
+int stk_pb_unite(struct stk_pb *pb, struct stk_err *err);
 /* "DIR/" "*" ".ext" of a path, or less of it. */
 int stk_pb_pattern(struct stk_buf *out, const char *path, size_t n, enum stk_pb_fold level);
 

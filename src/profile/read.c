@@ -269,6 +269,7 @@ static const struct {
 } passes[] = {
     {"clocks", stk_pb_clocks, "first: all others depend on the common time axis"},
     {"who", stk_pb_who, "parents start before their children: after clocks"},
+    {"unite", stk_pb_unite, "needs the records by process, as they were read: before sort"},
     {"sort", stk_pb_sort, "sums the records file by file; drops unused files"},
     {"sums", stk_pb_sums, "a rank and its workers count once: after who"},
     {"twins", stk_pb_twins, "compares threads with their process: after sums"},

@@ -18,6 +18,7 @@
 
 #include "proflog/counters.h"
 #include "proflog/cover.h"
+#include "proflog/members.h"
 
 #define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
 #define STK_LOG_VERSION 4u
@@ -141,7 +142,7 @@ struct stk_log_record {
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
     uint32_t name; /* group: "DIR/" and a pattern, as in "train/cats/" "*.jpg" */
     uint8_t api, group, layouts, pad; /* layouts: of its arrays, bits of enum stk_log_layout */
-    uint8_t files[64]; /* group: HyperLogLog registers (13 %) over the names of its files */
+    uint8_t files[STK_MEMBERS]; /* group: a sketch of the paths of its files */
     uint8_t more[8];
 };
 

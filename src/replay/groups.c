@@ -1,5 +1,6 @@
 /* groups.c - the files of a profile in groups that are used alike: by folder and suffix; a file
  * that is opened again and again is a group of its own. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "bench/list.h"
 #include "replay/priv.h"
 
 #define OFTEN       16u          /* opens per epoch, rank and worker */
@@ -22,6 +24,12 @@ static const char *suffix_of(const char *path)
 {
     const char *base = stk_base_name(path), *dot = strrchr(base, '.');
     return dot && dot != base && strlen(dot) < 32 ? dot : "";
+}
+
+static size_t parent_len(const char *dir)
+{
+    const char *slash = strrchr(dir, '/');
+    return slash && slash != dir ? (size_t)(slash - dir) : 0;
 }
 
 static const char *folder_of(struct rp_model *m, const char *path)
@@ -51,9 +59,26 @@ static struct rp_group *find(struct rp_model *m, const struct stk_usage *u, bool
     return NULL;
 }
 
+/* The folder that the files of both have in common. */
+static void share_root(struct rp_group *to, const struct rp_group *g)
+{
+    size_t most = to->root_len < g->root_len ? to->root_len : g->root_len, n = 0, end = 0;
+    if (!to->root) {
+        to->root = g->root;
+        to->root_len = g->root_len;
+        return;
+    }
+    while (n < most && to->root[n] == g->root[n])
+        if (to->root[n++] == '/')
+            end = n - 1;
+    bool whole = (n == to->root_len || to->root[n] == '/') && (n == g->root_len || g->root[n] == '/');
+    to->root_len = whole ? n : end;
+}
+
 static void join(struct rp_group *to, const struct rp_group *g)
 {
     to->path = NULL;
+    share_root(to, g);
     stk_counts_add(&to->n, &g->n);
     to->files += g->files;
     to->size_bytes += g->size_bytes;
@@ -83,6 +108,8 @@ static int add_file(struct rp_model *m, const struct stk_usage *u, struct stk_er
     one.rank_distinct_bytes = u->rank_distinct_bytes;
     one.io_s = u->io_s;
     one.estimated = u->file->group;
+    one.root = u->name;
+    one.root_len = parent_len(u->name);
     const char *path = g->path;
     join(g, &one);
     g->path = path;
@@ -169,12 +196,6 @@ static void settle_writes(struct rp_model *m)
 
 /* ---- folders -------------------------------------------------------------------------------- */
 
-static size_t parent_len(const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-    return slash && slash != dir ? (size_t)(slash - dir) : 0;
-}
-
 static double ratio(const struct rp_group *g, enum stk_counter a, uint64_t b)
 {
     return b ? (double)g->n.c[a] / (double)b : 0;
@@ -217,6 +238,59 @@ static void merge_folders(struct rp_model *m)
             i = (size_t)-1; /* the folder above may have neighbours, too */
         }
     }
+}
+
+/* The analysis adds up small folders with those above them, which may hold other data, too. */
+static void deepen(struct rp_model *m)
+{
+    for (size_t i = 0; i < m->ngroups; i++) {
+        struct rp_group *g = &m->group[i];
+        const char *root = g->root_len > strlen(g->dir)
+                               ? stk_arena_dup(&m->arena, g->root, g->root_len)
+                               : NULL;
+        g->dir = root ? root : g->dir;
+    }
+}
+
+/* ---- numbers that are estimates ------------------------------------------------------------ */
+
+#define SURELY 0.6  /* of an estimate: three times its error */
+#define WHOLE  0.01 /* from a whole number of passes */
+
+/* Every file was opened as often as every other one. */
+static bool opened_alike(const struct rp_group *g, double files)
+{
+    double each = (double)g->n.c[STK_C_OPENS] / files;
+    return each >= 1 - WHOLE && fabs(each - round(each)) < WHOLE * each;
+}
+
+/* Beyond some thousand files, a profile estimates how many there are and how large they are. The
+ * files themselves say it, unless others have come or gone since. */
+static void settle_estimate(struct rp_model *m, struct rp_group *g)
+{
+    char match[64];
+    uint64_t there = 0;
+    double mean = 0;
+    snprintf(match, sizeof match, "*%s", g->suffix);
+    if (stk_bench_list_survey(g->dir, *g->suffix ? match : NULL, &there, &mean, NULL) || !there)
+        return;
+    bool likely = (double)there > SURELY * (double)g->files &&
+                  (there <= g->files || opened_alike(g, (double)there));
+    if (likely && there != g->files) {
+        stk_rp_say(m, "files in %s: the profile estimates %llu; %llu are there", g->dir,
+                   (unsigned long long)g->files, (unsigned long long)there);
+        g->files = there;
+    }
+    g->estimated = !likely;
+    if (mean > 0)
+        g->size_bytes = (uint64_t)(mean * (double)g->files);
+}
+
+static void settle_estimates(struct rp_model *m)
+{
+    for (size_t i = 0; i < m->ngroups; i++)
+        if (m->group[i].estimated && !m->group[i].path)
+            settle_estimate(m, &m->group[i]);
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
@@ -279,5 +353,7 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     settle_writes(m);
     merge_folders(m);
     sort(m);
+    deepen(m);
+    settle_estimates(m);
     return rc;
 }

@@ -14,6 +14,7 @@
 #define AHEAD        2u     /* batches per worker, as PyTorch's DataLoader */
 #define CALL_S       2e-6   /* CPU time of a call … */
 #define COPY_BPS     4e9    /* … and of the copy of its bytes */
+#define MOST_OF      0.8
 
 void stk_rp_say(struct rp_model *m, const char *fmt, ...)
 {
@@ -149,6 +150,14 @@ static double calls_cpu_s(const struct stk_analysis *a)
     return fmin(a->job.io_s, calls * CALL_S + (double)c[STK_C_READ_BYTES] / COPY_BPS);
 }
 
+/* CPU time of the start, of which only the duration is known. A start is nearly all computing, but
+ * on a busy machine it takes longer than its CPU time: then it has its share of it. */
+static double start_cpu_s(const struct stk_loop *l, double cpu_s)
+{
+    double busy_s = l->start_s + fmax(0, l->compute_s);
+    return l->start_s <= MOST_OF * cpu_s || busy_s <= 0 ? l->start_s : cpu_s * l->start_s / busy_s;
+}
+
 /* CPU time of a process after its start, outside the kernel where that is known: a replay makes the
  * calls, but does not decode. */
 static double own_cpu_s(const struct stk_prof_proc *q, double start_s)
@@ -167,7 +176,7 @@ static double readers_cpu_s(const struct rp_model *m)
         const struct stk_prof_proc *q = &p->proc[i];
         if (m->workers ? !q->worker : !q->read_bytes)
             continue;
-        s += own_cpu_s(q, m->workers ? 0 : m->a->loop.start_s);
+        s += own_cpu_s(q, m->workers ? 0 : start_cpu_s(&m->a->loop, q->cpu_s));
         known = known || q->user_s > 0;
     }
     return known ? s : fmax(0, s - calls_cpu_s(m->a));

@@ -15,7 +15,9 @@ enum rp_style {
 
 struct rp_group {
     const char *path;   /* of the only file; NULL: several */
-    const char *dir;    /* of the files */
+    const char *dir;    /* of the files: as the analysis groups them, in the end the deepest one */
+    const char *root;   /* begins with the path of that deepest folder, of root_len bytes */
+    size_t root_len;
     const char *suffix; /* ".jpg"; "": any name */
     struct stk_counts n;
     uint64_t files, size_bytes, distinct_bytes, rank_distinct_bytes;

@@ -110,6 +110,13 @@ static int divide_steps(struct stk_tuner *t, struct stk_tune_change *c, struct s
     return fewer ? stk_tune_set(t, c, err, "training.scaling=strong") : 0;
 }
 
+/* The loader decodes in its own threads what the program decodes in its own way. */
+static int decode_too(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err)
+{
+    return c->loader && t->out->decode ? stk_tune_set(t, c, err, "reader.decode=%s", t->out->decode)
+                                       : 0;
+}
+
 int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
 {
     int rc = 0;
@@ -118,8 +125,10 @@ int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err)
             rc = stk_tune_kinds[i]->propose(t, stk_tune_kinds[i], err);
     const char *source = t->s.whole.source ? t->s.whole.source : t->s.source;
     t->out->packed = source ? stk_tune_text(t, "%s-packed", source) : NULL;
-    for (size_t i = 1; i < t->out->n && !rc; i++)
+    for (size_t i = 1; i < t->out->n && !rc; i++) {
         rc = divide_steps(t, &t->out->candidate[i].change[0], err);
+        rc = rc ? rc : decode_too(t, &t->out->candidate[i].change[0], err);
+    }
     return rc;
 }
 
@@ -153,6 +162,9 @@ size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidat
         out[i].loader.batch = t->batch;
         out[i].loader.batch_known = true;
         out[i].loader.shuffle = t->shuffles ? NULL : "none";
+        out[i].loader.decode = out[i].kind == STK_ACT_LOADER ? t->decode : NULL;
+        out[i].loader.labelled = t->job.labelled;
+        out[i].loader.size_known = t->job.size_known;
     }
     return n;
 }

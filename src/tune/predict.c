@@ -171,7 +171,11 @@ static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
     struct batch b = of_workload(y->w);
     double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
     double think = (double)y->w->training.batch * stk_dist_mean(&y->w->reader.think);
-    double workers = fmin(lanes, at_least_one((double)s->cpus / ranks));
+    double cpus = at_least_one((double)s->cpus / ranks), workers = fmin(lanes, cpus);
+    if (y->loader && y->w->reader.decode) { /* by the loader, with all CPUs */
+        think = (double)y->w->training.batch * s->decode_s;
+        workers = cpus;
+    }
     /* What is read beside the dataset stays as it is. */
     struct batch rest = of_groups(y->w, 1);
     if (y->packed) {

@@ -42,6 +42,7 @@ struct stk_tune_subject {
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
+    double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */

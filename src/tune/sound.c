@@ -1,10 +1,11 @@
 /*
  * sound.c - whether files are what their names say: a broken array that is packed as bytes is packed
  * broken. Some of the files are read whole, in their formats; those that cannot be are named before
- * anything is advised.
+ * anything is advised. If they are pictures, that also shows how long the loader decodes one.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/pool.h"
@@ -26,6 +27,9 @@ struct look {
     size_t pixels_size;
     double until_s;
     size_t looked, broken, arrays;
+    const struct stk_image_op *wanted; /* what the loader would decode to; NULL: nothing */
+    double decode_s;                   /* of all `decoded` */
+    size_t decoded;
     char first[200]; /* the first that is broken, and why */
 };
 
@@ -79,24 +83,48 @@ static bool reads_as(struct look *l, const char *path, const struct stk_format *
     return !damaged && rc != STK_E_CORRUPT;
 }
 
-static bool decodes(struct look *l, const char *path, char *why, size_t size)
+static int decode(struct look *l, const struct stk_buf *b, const struct stk_image_op *op,
+                  struct stk_err *err)
 {
-    const struct stk_image_op op = {.channels = 3, .tone = {.dtype = STK_U8}};
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_err err = {0};
     uint32_t width = 0, height = 0;
-    int rc = l->image ? stk_read_file(path, FILE_MAX, &b, &err) : STK_E_UNSUPPORTED;
-    if (!rc && !stk_image_is(b.data, b.len))
-        rc = stk_err_set(&err, STK_E_CORRUPT, NULL, -1, "neither JPEG nor PNG");
-    rc = rc ? rc : stk_image_size(l->image, b.data, b.len, &op, &width, &height, &err);
-    size_t need = rc ? 0 : stk_image_bytes(&op, width, height);
+    int rc = stk_image_size(l->image, b->data, b->len, op, &width, &height, err);
+    size_t need = rc ? 0 : stk_image_bytes(op, width, height);
     if (need > l->pixels_size) {
         free(l->pixels);
         l->pixels = malloc(need);
         l->pixels_size = l->pixels ? need : 0;
         rc = l->pixels ? 0 : STK_E_NOMEM;
     }
-    rc = rc ? rc : stk_image_decode(l->image, b.data, b.len, &op, 1, l->pixels, need, &err);
+    return rc ? rc : stk_image_decode(l->image, b->data, b->len, op, l->looked, l->pixels, need, err);
+}
+
+static double cpu_s(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+static void time_decoding(struct look *l, const struct stk_buf *b)
+{
+    double begin = cpu_s();
+    if (decode(l, b, l->wanted, NULL))
+        return;
+    l->decode_s += cpu_s() - begin;
+    l->decoded++;
+}
+
+static bool decodes(struct look *l, const char *path, char *why, size_t size)
+{
+    const struct stk_image_op op = {.channels = 3, .tone = {.dtype = STK_U8}};
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_err err = {0};
+    int rc = l->image ? stk_read_file(path, FILE_MAX, &b, &err) : STK_E_UNSUPPORTED;
+    if (!rc && !stk_image_is(b.data, b.len))
+        rc = stk_err_set(&err, STK_E_CORRUPT, NULL, -1, "neither JPEG nor PNG");
+    rc = rc ? rc : decode(l, &b, &op, &err);
+    if (!rc && l->wanted)
+        time_decoding(l, &b);
     stk_buf_release(&b);
     snprintf(why, size, "%.150s", rc == STK_E_CORRUPT ? err.what : "");
     return rc != STK_E_CORRUPT;
@@ -133,10 +161,30 @@ static void say(struct look *l, size_t files)
                       l->broken > 1 ? "them" : "it", l->broken > 1 ? "they" : "it");
 }
 
+/* Whether changes with a loader decode, and how: if the job decodes pictures, and reads nothing else. */
+static void settle_decoding(const struct look *l, const char *how)
+{
+    struct stk_tuner *t = l->t;
+    if (!l->decoded || l->decoded != l->looked)
+        return;
+    t->s.decode_s = l->decode_s / (double)l->decoded;
+    t->out->decode = stk_tune_text(t, "%s", how);
+    stk_tune_note(t->out,
+                  "stoker's loader decodes the pictures itself (%s), with a thread per CPU. Where it "
+                  "cannot do what your transforms do, they run as before, and it gains less",
+                  how);
+}
+
 void stk_tune_check_sound(struct stk_tuner *t)
 {
     struct stk_tune_files f = {0};
-    struct look l = {.t = t, .until_s = stk_now() + TIME_S};
+    struct stk_image_op op;
+    char *field = NULL;
+    const char *how = t->plan->job.decode;
+    bool thinks = stk_dist_mean(&t->s.w.reader.think) > 0;
+    bool wanted = how && thinks && stk_image_op_parse(how, &op, &field, NULL) == 0;
+    struct look l = {.t = t, .until_s = stk_now() + TIME_S, .wanted = wanted ? &op : NULL};
+    free(field);
     if (!t->s.source || t->plan->data || t->plan->storage ||
         stk_tuner_doing(t, "looking at some of the files") ||
         stk_tune_files_list(t->s.source, NULL, &f, NULL) != 0) {
@@ -152,6 +200,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
         look_at(&l, &f.file[i]);
     say(&l, files);
     t->s.arrays = l.arrays && l.arrays == l.looked;
+    settle_decoding(&l, how);
     if (l.image)
         stk_image_free(l.image);
     free(l.pixels);

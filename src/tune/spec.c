@@ -58,6 +58,9 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
     stk_jw_put_str(w, "framework", t->plan->job.framework);
+    stk_jw_put_str(w, "decode", t->plan->job.decode);
+    stk_jw_put_bool(w, "labelled", t->plan->job.labelled);
+    stk_jw_put_bool(w, "size_known", t->plan->job.size_known);
 }
 
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
@@ -247,7 +250,10 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
                                    .peak_bytes = count_in(s->v, "peak_bytes"),
                                    .gpus = count_in(s->v, "gpus"),
-                                   .framework = text_in(s->v, "framework")};
+                                   .framework = text_in(s->v, "framework"),
+                                   .decode = text_in(s->v, "decode"),
+                                   .labelled = flag_in(s->v, "labelled"),
+                                   .size_known = flag_in(s->v, "size_known")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
     p->workload = text_in(v, "workload");

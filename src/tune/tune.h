@@ -35,6 +35,9 @@ struct stk_tune_job {
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
     const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
+    /* How stoker's loader would decode the pictures that it trains with; NULL: there are none. */
+    const char *decode;
+    bool labelled, size_known; /* as in struct stk_action */
 };
 
 /* What is tuned, and how. */
@@ -161,6 +164,7 @@ struct stk_tune {
     const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
     bool shuffles;
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
+    const char *decode;        /* that changes with a loader decode to; NULL: they do not */
     double compute_s;          /* per epoch and accelerator */
     double least;
     struct stk_tune_candidate *candidate; /* the first is the baseline; then by rank */

@@ -178,6 +178,59 @@ def test_worker_processes(replay, tmp_path):
     assert "threads: 2" in r.workload.read_text()
 
 
+def test_other_data_beside_it(replay, tmp_path):
+    """A program with many folders: a report adds some up with the folders above them, of which only the
+    files are replayed that were read."""
+    data = make_files(tmp_path / "work" / "data", 120, low=3000, high=3000)
+    make_files(tmp_path / "work" / "other", 60, low=90, high=90)
+    for i in range(300):
+        (tmp_path / "lib" / f"a{i}" / "b").mkdir(parents=True)
+        (tmp_path / "lib" / f"a{i}" / "b" / "x.txt").write_text("x" * 2)
+    job = script(tmp_path, SMALL_FILES + "for p in glob.glob(sys.argv[1] + '/../../lib/*/*/*'): open(p).read()")
+    r = replay([PYTHON, job, data, "3"], data)
+    assert f'path: "{data}"' in r.workload.read_text()
+
+
+MANY = """
+import glob, os, random, sys
+files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+for epoch in range(2):
+    random.Random(epoch).shuffle(files)
+    for worker in range(4):
+        if os.fork() == 0:
+            for path in files[worker::4]:
+                open(path, "rb").read()
+                if len(sys.argv) > 2:
+                    open(sys.argv[2], "rb").read()
+            os._exit(0)
+    for worker in range(4):
+        os.wait()
+"""
+FEW_NAMES = {"STOKER_PROFILE_FILES": "75"}  # half of what a process reads
+
+
+def test_more_files_than_a_profile_names(replay, tmp_path):
+    """Beyond a number of files, a process records groups, and their size is an estimate: it gives way to
+    the files that are there."""
+    data = make_files(tmp_path / "data", 600, low=300, high=900)
+    r = replay([PYTHON, script(tmp_path, MANY), data], data, env=FEW_NAMES)
+    r.agrees(stats=None)
+    assert "count: 600\n" in r.workload.read_text()
+
+
+def test_a_file_of_several_processes_counts_once(profile, tmp_path):  # noqa: F811
+    """One process names a file, another one has it in a group: it is one file, whose bytes count once.
+    What every process names keeps its name."""
+    data = make_files(tmp_path / "data", 600, low=300, high=900)
+    often = data / "c0" / "0000.jpg"
+    p = profile([PYTHON, script(tmp_path, MANY), data, often], env=FEW_NAMES)
+    files = [f for f in p.report["files"] if f["name"].startswith(str(data))]
+    assert 600 * 0.6 < sum(f["files"] for f in files) < 600 * 1.4, files
+    read = sum(f.stat().st_size for f in data.glob("*/*.jpg"))
+    assert 0.6 * read < sum(f["distinct_bytes"] for f in files) < 1.4 * read
+    assert str(often) in [f["name"] for f in files]
+
+
 REREAD = """
 import glob, sys
 files = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))

@@ -124,7 +124,8 @@ class Job:
     def loaded(self):
         """One loader for all epochs: it reads ahead across their ends."""
         if not hasattr(self, "feed"):
-            self.feed = sys.modules["stoker"].Loader(self.settings.loader, batch=self.batch, seed=1, last="short")
+            self.feed = sys.modules["stoker"].Loader(self.settings.loader, batch=self.batch, epochs=self.epochs, seed=1,
+                                                     last="short")
         return self.feed
 
     def epoch(self, root, number):

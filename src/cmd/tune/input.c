@@ -41,6 +41,27 @@ static void take_job(const struct stk_judged *j, struct stk_tune_job *out)
         out->gpus += j->profile.host[i].gpus;
 }
 
+/* As the first finding has it that says so; else as training usually does, if nearly all that was
+ * read is pictures. */
+static void take_decode(const struct stk_judged *j, const struct stk_tune_plan *plan,
+                        struct stk_tune_job *out)
+{
+    for (size_t i = 0; i < plan->nactions && !out->decode; i++) {
+        const struct stk_action *a = &plan->action[i];
+        bool decodes = a->kind == STK_ACT_LOADER && a->loader.decode && !a->loader.last;
+        if (!decodes || !strchr(a->loader.decode, ':'))
+            continue;
+        out->decode = a->loader.decode;
+        out->labelled = a->loader.labelled;
+        out->size_known = a->loader.size_known;
+    }
+    for (size_t i = 0; i < j->analysis.nformats && !out->decode; i++) {
+        const struct stk_usage *u = &j->analysis.format[i];
+        if (u->use && (double)u->distinct_bytes > 0.9 * (double)j->analysis.job.distinct_bytes)
+            out->decode = u->use->decode;
+    }
+}
+
 /* The command that was profiled, else one that it started: the first that is a script. */
 static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
 {
@@ -83,7 +104,10 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
             stk_complain("assumed", said.line[i]);
     stk_replay_said_release(&said);
     plan->text = stk_buf_cstr(&in->text);
-    return rc ? rc : take_actions(in, plan, &run->err);
+    rc = rc ? rc : take_actions(in, plan, &run->err);
+    if (!rc)
+        take_decode(j, plan, &plan->job);
+    return rc;
 }
 
 /* ---- a command ------------------------------------------------------------------------------ */

@@ -121,6 +121,31 @@ static void test_every_way(const char *path)
 }
 
 /* A user keeps batches while going on, and after the loader is closed. */
+/* A loop that never says how many epochs it makes would wait for storage at the start of each one. */
+static void test_beginning_of_a_likely_epoch(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    struct stk_loader_options o = {
+        .batch = 16, .shuffle = STK_SHUFFLE_NONE, .last = STK_LAST_SHORT, .io = "threads"};
+    struct stk_loader *ld = open_loader(ds, &o);
+    struct stk_loader_stats st = {0};
+    uint64_t two = 0;
+    for (unsigned e = 0; e < 2; e++) {
+        bool ok = true;
+        size_t n = 0;
+        CHECK_INT(run_epoch(ld, NULL, NULL, &n, &ok), 0);
+        stk_loader_stats(ld, &st);
+        two = e ? two : 2 * st.bytes_read; /* nothing of the second epoch is read in the first */
+    }
+    for (unsigned i = 0; i < 6000 && st.bytes_read <= two; i++) {
+        usleep(10000);
+        stk_loader_stats(ld, &st);
+    }
+    CHECK(st.bytes_read > two);
+    stk_loader_close(ld);
+    stk_dataset_close(ds);
+}
+
 static void test_keeping(const char *path)
 {
     struct stk_dataset *ds = open_set(path);
@@ -605,6 +630,7 @@ int main(int argc, char **argv)
     CHECK_FOR("gz", test_keeping, gz);
     CHECK_FOR("plain", test_resume, plain);
     CHECK_FOR("plain", test_former_states, plain);
+    CHECK_FOR("plain", test_beginning_of_a_likely_epoch, plain);
     CHECK_RUN(test_bad_samples);
     CHECK_RUN(test_chains_of_bad_samples);
     CHECK_RUN(test_one_bad_sample_anywhere);
