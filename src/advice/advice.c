@@ -89,8 +89,8 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
-/* A process of which bytes are missing neither computed nor waited in a call that was seen: few bytes
- * may take long, one by one. */
+/* A process of which bytes are missing neither computed nor waited in a call that was seen: few
+ * bytes may take long, one by one. */
 static bool hides_waits(const struct advisor *ad)
 {
     for (size_t i = 0; i < ad->p->nprocs; i++) {

@@ -271,7 +271,8 @@ static double loaded_s(const struct advisor *ad, const struct tally *t)
 {
     const struct stk_storage *st = stk_advice_storage(ad, t->first);
     double once = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
-    double bytes = stk_kind_evaluated(t->first->name) ? once : stk_advice_windows(ad, once, t->size);
+    bool in_order = stk_kind_evaluated(t->first->name);
+    double bytes = in_order ? once : stk_advice_windows(ad, once, t->size);
     double threads = fmax(1, (double)ad->a->cores / ad->ranks);
     double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)) / threads);
     return fmax(stk_advice_load_s(ad, st, bytes), unpack);

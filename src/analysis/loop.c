@@ -229,12 +229,13 @@ static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum st
     double life = fmax(0, q->end_s - q->start_s);
     double start = begin_s < 0 ? 0 : fmin(fmax(0, begin_s - q->start_s), life);
     double own = fmax(0, q->main_io_s - q->main_write_s);
-    double part = q->io_sum_s > 0 ? fmin(1, q->main_io_s / q->io_sum_s) : 0; /* of the main thread */
+    double part = q->io_sum_s > 0 ? fmin(1, q->main_io_s / q->io_sum_s) : 0; /* its thread's */
     double writing_s = fmin(own, calls->writing_s * part);
     own += calls->unpack_s * part - writing_s;
     double wait = how == STK_LOOP_MARKS
                       ? marked
-                      : own + q->wait_processes_s + (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
+                      : own + q->wait_processes_s +
+                            (how >= STK_LOOP_THREADS ? q->wait_threads_s : 0);
     wait = fmin(wait, life - start);
     double write = fmin(q->main_write_s + writing_s, life - start - wait);
     to->run_s += life;

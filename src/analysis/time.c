@@ -166,7 +166,8 @@ static double once_per_open(const struct stk_analysis *a, const struct stk_usage
 static double count_passes(const struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
-    double read = 0, distinct = 0, of_ranks = 0, opens = 0, files = 0, later = 0, seq = 0, whole = 0;
+    double read = 0, distinct = 0, of_ranks = 0, opens = 0, files = 0, later = 0, seq = 0;
+    double whole = 0;
     for (size_t i = 0; i < a->nfiles; i++) {
         const struct stk_usage *u = &a->file[i];
         if (u->reread < 1.5 || !u->n.c[STK_C_READ_BYTES])
