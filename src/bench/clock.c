@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "host/tree.h"
 
 #define LINE  64u /* bytes */
 #define LINES 256 /* between two looks at the clock */
@@ -36,13 +37,6 @@ void stk_bench_until(struct stk_bench_clock *c, double at_s)
     }
 }
 
-static double cpu_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Changes one byte per cache line of some lines from *at on. */
 static void touch(volatile uint8_t *work, size_t size, size_t *at)
 {
@@ -59,8 +53,8 @@ void stk_bench_burn(struct stk_bench_clock *c, double cpu_s, uint8_t *work, size
         return;
     }
     size_t at = 0;
-    double end = cpu_now() + cpu_s;
-    for (double left = cpu_s; left > 0; left = end - cpu_now())
+    double end = stk_thread_cpu_s() + cpu_s;
+    for (double left = cpu_s; left > 0; left = end - stk_thread_cpu_s())
         for (double until = stk_now() + left; stk_now() < until;)
             touch(work, size, &at);
 }

@@ -83,8 +83,8 @@ const struct stk_tune_kind stk_tune_threads = {
     .nfinds = 4,
     .propose = propose_threads,
     .act = act_threads,
-    .advice = "workers of a DataLoader are processes: starting them, in each epoch unless they persist, "
-              "takes time that the replay does not have",
+    .advice = "workers of a DataLoader are processes: starting them, in each epoch unless they "
+              "persist, takes time that the replay does not have",
     .patch_option = "--set",
     .patch = patch_threads,
 };

@@ -5,13 +5,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "dataset/verify.h"
 #include "format/format.h"
+#include "host/tree.h"
 #include "image/image.h"
 #include "tune/files.h"
 #include "tune/priv.h"
@@ -31,6 +31,7 @@ struct look {
     bool differ;                     /* they do not have one format */
     const struct stk_image_op *wanted; /* what the loader would decode to; NULL: nothing */
     double decode_s;                   /* of all `decoded` */
+    uint64_t side;                     /* pixels, added up */
     size_t decoded;
     char first[200]; /* the first that is broken, and why */
 };
@@ -100,19 +101,21 @@ static int decode(struct look *l, const struct stk_buf *b, const struct stk_imag
     return rc ? rc : stk_image_decode(l->image, b->data, b->len, op, l->looked, l->pixels, need, err);
 }
 
-static double cpu_s(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
-
+/* In the job's size. If that is not known: in the usual one, but no picture becomes larger by it. */
 static void time_decoding(struct look *l, const struct stk_buf *b)
 {
-    double begin = cpu_s();
-    if (decode(l, b, l->wanted, NULL))
+    struct stk_image_op op = *l->wanted, stored = {.channels = 3, .tone = {.dtype = STK_U8}};
+    uint32_t width = 0, height = 0;
+    if (!l->t->plan->job.size_known &&
+        stk_image_size(l->image, b->data, b->len, &stored, &width, &height, NULL) == 0) {
+        uint32_t side = width < height ? width : height;
+        op.width = op.height = side < op.width ? side : op.width;
+    }
+    double begin = stk_thread_cpu_s();
+    if (decode(l, b, &op, NULL))
         return;
-    l->decode_s += cpu_s() - begin;
+    l->decode_s += stk_thread_cpu_s() - begin;
+    l->side += op.width;
     l->decoded++;
 }
 
@@ -172,12 +175,16 @@ static void settle_decoding(const struct look *l, const char *how)
     struct stk_tuner *t = l->t;
     if (!l->decoded || l->decoded != l->looked)
         return;
+    const char *rest = strchr(how, ',');
     t->s.decode_s = l->decode_s / (double)l->decoded;
-    t->out->decode = stk_tune_text(t, "%s", how);
+    t->out->decode = t->plan->job.size_known
+                         ? stk_tune_text(t, "%s", how)
+                         : stk_tune_text(t, "image:%llu%s", (unsigned long long)(l->side / l->decoded),
+                                         rest ? rest : "");
     stk_tune_note(t->out,
                   "stoker's loader decodes the pictures itself (%s), with a thread per CPU. Where it "
                   "cannot do what your transforms do, they run as before, and it gains less",
-                  how);
+                  t->out->decode ? t->out->decode : how);
 }
 
 void stk_tune_check_sound(struct stk_tuner *t)

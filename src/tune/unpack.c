@@ -6,12 +6,12 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "host/tree.h"
 #include "tune/files.h"
 #include "tune/priv.h"
 
@@ -20,18 +20,11 @@
 #define WINDOW   (15 + 32)  /* largest; gzip or zlib, by the header */
 #define OUT_SIZE (256u << 10)
 
-static double cpu_s(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
-
 /* Unpacks as much as there is; the stored bytes that took, and the CPU time. */
 static void unpack(uint8_t *data, size_t n, uint8_t *out, double *bytes, double *seconds)
 {
     z_stream z = {.next_in = data, .avail_in = (uInt)n};
-    double begin = cpu_s();
+    double begin = stk_thread_cpu_s();
     int rc = inflateInit2(&z, WINDOW);
     while (rc == Z_OK) {
         z.next_out = out;
@@ -39,7 +32,7 @@ static void unpack(uint8_t *data, size_t n, uint8_t *out, double *bytes, double 
         rc = inflate(&z, Z_NO_FLUSH);
     }
     *bytes += (double)(n - z.avail_in);
-    *seconds += cpu_s() - begin;
+    *seconds += stk_thread_cpu_s() - begin;
     inflateEnd(&z);
 }
 
