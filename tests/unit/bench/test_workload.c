@@ -89,7 +89,7 @@ static void values_are_checked(void)
     refused("name: x\ndataset: {record: normal(1K)}\n", "normal takes 2 values, not 1");
     refused("name: x\ntraining: {compute: fast}\n", "line 2: training.compute");
     refused("name: x\ndataset: {files: 1, files: 2}\n", "dataset.files was set in line 2 already");
-    refused("name: a/b\n", "name: has letters");
+    refused("name: a/b\n", "name: only letters");
     refused("dataset: {files: 1}\n", "name: the workload has no name");
 }
 
@@ -157,7 +157,9 @@ static void sets_single_keys(void)
     CHECK_INT(parse(full, false), 0);
     CHECK_INT(stk_workload_set(&w, "training.batch=32", &err), 0);
     CHECK_INT(w.training.batch, 32);
-    CHECK(stk_workload_set(&w, "batch=32", &err) < 0);
+    CHECK_INT(stk_workload_set(&w, "batch=48", &err), 0); /* the last word is enough … */
+    CHECK_INT(w.training.batch, 48);
+    CHECK(stk_workload_set(&w, "path=x", &err) < 0); /* … if no other key has it */
     CHECK(stk_workload_set(&w, "training.batch", &err) < 0);
     CHECK(strstr(err.what, "key=value") != NULL);
 }
