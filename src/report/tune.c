@@ -50,12 +50,17 @@ static void write_head(const struct stk_tune *t, unsigned columns, struct stk_bu
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static int decimals_of(double times)
+{
+    return times < 10 ? 2 : times < 100 ? 1 : 0;
+}
+
 /* "2.31x (2.20-2.43)"; "-": not measured. */
 static const char *times_text(const struct stk_tune_candidate *c, char *buf, size_t size)
 {
     if (!c->nchanges)
         return "1x";
-    int digits = c->gain.times < 10 ? 2 : c->gain.times < 100 ? 1 : 0;
+    int digits = decimals_of(c->gain.times);
     if (stk_interval_known(c->gain.ci))
         snprintf(buf, size, "%.*fx (%.*f-%.*f)", digits, c->gain.times, digits, c->gain.ci.lo,
                  digits, c->gain.ci.hi);
@@ -74,7 +79,8 @@ static const char *predicted_text(const struct stk_tune *t, const struct stk_tun
 {
     if (!c->nchanges || isnan(c->predicted_s) || !(t->candidate[0].predicted_s > 0))
         return "";
-    snprintf(buf, size, "%.2fx", t->candidate[0].predicted_s / c->predicted_s);
+    double times = t->candidate[0].predicted_s / c->predicted_s;
+    snprintf(buf, size, "%.*fx", decimals_of(times), times);
     return buf;
 }
 

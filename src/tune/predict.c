@@ -13,6 +13,7 @@
 #define LOADER_LANES   32.0 /* requests that stoker's loader has under way, at least */
 #define LOADER_REQUEST 1048576.0
 #define LOADER_OPENS   9.0        /* before its first batch: manifest, index, a shard that it probes */
+#define LOADER_START_S 0.01       /* its threads and buffers: 5 to 20 ms until a first batch from memory */
 #define LOADER_WINDOW  67108864.0 /* bytes that it has before its first batch */
 #define MEASURE_S      0.2
 #define MEASURE_BYTES  (32u << 20)
@@ -216,7 +217,8 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
     if (w->reader.load == STK_LOAD_START)
         return steps * (compute + io / epochs);
-    double start = LOADER_OPENS * (y->st->open_s + y->st->latency_s); /* one after the other */
+    /* One after the other. */
+    double start = LOADER_START_S + LOADER_OPENS * (y->st->open_s + y->st->latency_s);
     if (y->loader)
         return start / epochs + fmax(steps * compute + first_window(s, y) / epochs, steps * io);
     return steps * (w->reader.threads ? fmax(compute, io) : compute + io);
