@@ -86,3 +86,13 @@ def test_links_without_those_above(symbols):
               if order.index(higher) > order.index(room)
               for symbol, user in symbols[room][1].items() if symbol in symbols[higher][0]}
     assert not upward, "\n".join(sorted(upward))
+
+
+def test_no_archive_is_tracked():
+    """Nothing enters the repository that we did not write: what a package manager leaves is not committed."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = listed.stdout.split("\0")
+    archives = (".whl", ".tgz", ".tar.gz", ".tar.xz", ".deb", ".zip", ".so", ".o", ".a")
+    assert [f for f in files if f.endswith(archives) and not f.startswith("tests/")] == []
