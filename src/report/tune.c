@@ -303,10 +303,11 @@ static void write_best(const struct stk_tune *t, unsigned columns, struct stk_bu
         sentence(out, columns, "Chosen: %s. It was not measured%s%s.", c->label,
                  c->why[0] ? ": " : "", c->why);
     else
-        sentence(out, columns, "%s: %s. An epoch takes %s instead of %s, %.2f times as fast%s%s%s.",
+        sentence(out, columns, "%s: %s. An epoch takes %s instead of %s, %.*f times as fast%s%s%s.",
                  t->chosen ? "Chosen" : "Best", c->label,
                  stk_format_duration(c->epoch_s, after, sizeof after),
-                 stk_format_duration(base->epoch_s, before, sizeof before), c->gain.times,
+                 stk_format_duration(base->epoch_s, before, sizeof before),
+                 decimals_of(c->gain.times), c->gain.times,
                  c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
     for (size_t i = 0; i < c->nchanges; i++)
         if (stk_tune_advice(&c->change[i]))
