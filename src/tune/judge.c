@@ -10,6 +10,7 @@
 
 #define PAIRS_MAX 256
 #define NEARLY    0.95 /* of the best gain: not worth more effort */
+#define CLOSE     0.85 /* the same, if the difference may be noise */
 
 const char *stk_tune_verdict_name(enum stk_tune_verdict v)
 {
@@ -94,6 +95,12 @@ static bool can_be_best(const struct stk_tune_candidate *c)
     return c->verdict == STK_TUNE_GAIN;
 }
 
+static bool nearly_best(const struct stk_tune_candidate *c, double most)
+{
+    const struct stk_tune_ratio *r = &c->gain;
+    return r->times >= NEARLY * most || (r->times >= CLOSE * most && r->ci.hi >= most);
+}
+
 /* Of those that gain nearly as much as the best, the one that takes least effort. */
 static size_t choose(const struct stk_tune *t)
 {
@@ -104,7 +111,7 @@ static size_t choose(const struct stk_tune *t)
             most = fmax(most, t->candidate[i].gain.times);
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
-        if (can_be_best(c) && c->gain.times >= NEARLY * most &&
+        if (can_be_best(c) && nearly_best(c, most) &&
             (!best || effort_of(c) < effort_of(&t->candidate[best])))
             best = i;
     }

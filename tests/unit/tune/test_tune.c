@@ -87,9 +87,15 @@ static void least_effort_wins(void)
     CHECK_STR(t.candidate[1].id, "pack");
     CHECK_STR(t.candidate[t.best].id, "threads");
     CHECK_STR(t.candidate[4].id, "prefetch");
-    t.candidate[t.best].gain.times = 3;
+    struct stk_tune_ratio *less = &t.candidate[t.best].gain;
+    *less = (struct stk_tune_ratio){.times = 3.5, .ci = {3.3, 3.7}};
     stk_tune_rank(&t);
     CHECK_STR(t.candidate[t.best].id, "pack");
+    for (size_t i = 1; i < t.n; i++)
+        if (t.candidate[i].gain.times == 3.5)
+            t.candidate[i].gain.ci = (struct stk_interval){2, 6}; /* may be noise */
+    stk_tune_rank(&t);
+    CHECK_STR(t.candidate[t.best].id, "threads");
     for (size_t i = 1; i < t.n; i++)
         t.candidate[i].verdict = STK_TUNE_NOTHING;
     stk_tune_rank(&t);
