@@ -13,6 +13,7 @@ import torch
 import torch.utils.data
 
 from stoker import _collate, _stoker, loader
+from stoker._hosted import Hosted, Way
 from stoker.dataset import Dataset, Samples
 
 # Types that older PyTorch does not have, and what holds their values.
@@ -109,7 +110,8 @@ class Loader(loader.Loader):
 
     bytes_as    byte strings as "bytes" or "tensor" (uint8)
     pin_memory  arrays are decoded into page-locked memory. Copy them to a GPU on the current
-                stream. Without CUDA it is ordinary memory.
+                stream. Once the program has moved a batch to a GPU, the next ones are copied
+                there while the model works. Without CUDA it is ordinary memory.
     device      batches are copied there, one ahead, while the model works
 
     state_dict() and load_state_dict() are exact to the batch; set_epoch() is that of a
@@ -124,7 +126,8 @@ class Loader(loader.Loader):
         self.device = None if device is None else torch.device(device)
         self.pin_memory = bool(pin_memory) and torch.cuda.is_available()
         self._copies, self._shown = _Copies(), None  # shown: the batch that the loop has
-        self._moving = {}  # batches on their way to the GPU: {held: (moved, event)}
+        self._way, self._streams = Way(), {}  # its way to a GPU; for copies: {device: stream}
+        self._moving = {}  # batches on their way to the GPU: {held: (what the loop gets, Way)}
         super().__init__(data, batch, **options)
 
     def rank(self):
@@ -138,10 +141,10 @@ class Loader(loader.Loader):
 
     def __getstate__(self):
         return {**super().__getstate__(), "_rank": self.rank(), "_copies": None, "_shown": None,
-                "_moving": None}
+                "_way": None, "_moving": None, "_streams": None}
 
     def __setstate__(self, state):
-        super().__setstate__({**state, "_copies": _Copies(), "_moving": {}})
+        super().__setstate__({**state, "_copies": _Copies(), "_way": Way(), "_moving": {}, "_streams": {}})
 
     def _stop(self):
         self._shown, self._moving = None, {}
@@ -150,6 +153,8 @@ class Loader(loader.Loader):
     def _made(self, held):
         if self.device is not None and self.device.type == "cuda":
             made = self._on_gpu(held)
+        elif self.device is None and self.pin_memory:
+            made = self._for_gpu(held)
         else:
             made = self._on_host(held)
             made = made if self.device is None else _move(made, self.device)
@@ -173,10 +178,6 @@ class Loader(loader.Loader):
             made.repeats, made.replaced = map(torch.as_tensor, (batch.repeats, batch.replaced))
 
     def _on_host(self, held):
-        if self.pin_memory and self.device is None:
-            shown, self._shown = self._shown, held
-            if shown is not None:  # what the caller did with it is on the stream by now
-                self._copies.add(torch.cuda.current_stream().record_event(), shown)
         made = self._shaped(held)
         return _mapped(made, torch.Tensor.pin_memory) if self.pin_memory and self._is_made() else made
 
@@ -184,37 +185,62 @@ class Loader(loader.Loader):
         """Whether the loop gets other memory than the loader's, which is pinned."""
         return any((self.transform, self.collate, self.batch_transform))
 
+    def _for_gpu(self, held):
+        """For a program that moves batches to a GPU itself: where the last one went, this one is on its way, and the
+        next one if it is ready."""
+        shown, self._shown = self._shown, held
+        if shown is not None:  # what the caller did with it is on the stream by now
+            self._copies.add(torch.cuda.current_stream().record_event(), shown)
+        device = self._way.device
+        if device is None:
+            self._way = way = Way()
+            return _mapped(self._on_host(held), lambda t: Hosted.of(t, way))
+        self._start_copy(held, device, Hosted.of)
+        made, self._way = self._moving[held]
+        ahead = self._ready_next()
+        if ahead is not None and _has_room(made, device):
+            self._start_copy(ahead, device, Hosted.of)
+        self._moving = {h: m for h, m in self._moving.items() if h is ahead}
+        return made
+
+    def _ready_next(self):
+        try:
+            return self._running.ahead(1)
+        except loader.Error:
+            return None  # the error comes again at its place in the order
+
     def _on_gpu(self, held):
         """One batch is on its way while the caller has the one before."""
-        self._start_copy(held)
+        self._start_copy(held, self.device, _only_copy)
         try:
             ahead = self._running.take(1)
         except loader.Error:
             ahead = None  # the error comes again at its place in the order
         if ahead is not None:
-            self._start_copy(ahead)
-        moved, event = self._moving[held]
+            self._start_copy(ahead, self.device, _only_copy)
+        moved, way = self._moving[held]
         current = torch.cuda.current_stream(self.device)
-        current.wait_event(event)
+        current.wait_event(way.event)
         _each_tensor(moved, lambda t: t.record_stream(current))
         # Where a signal handler raises now, the copy is made again.
         self._moving = {h: m for h, m in self._moving.items() if h is ahead}
         return moved
 
-    def _start_copy(self, held):
+    def _start_copy(self, held, device, make):
+        """make(tensor, way, copy) is what the loop gets of a tensor."""
         if held in self._moving:
             return
-        stream = self._stream()
+        stream, way = self._stream(device), Way()
         with torch.cuda.stream(stream):
-            moved = _move(self._on_host(held), self.device)
-            event = stream.record_event()
-        self._copies.add(event, held)
-        self._moving[held] = (moved, event)
+            made = _mapped(self._on_host(held), lambda t: make(t, way, t.to(device, non_blocking=True)))
+            way.event = stream.record_event()
+        self._copies.add(way.event, held)
+        self._moving[held] = (made, way)
 
-    def _stream(self):
-        if getattr(self, "_copy_stream", None) is None:
-            self._copy_stream = torch.cuda.Stream(self.device)
-        return self._copy_stream
+    def _stream(self, device):
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)
+        return self._streams[device]
 
     def state_dict(self):
         """Where training is: save it with the model, at any time. The next batch comes first."""
@@ -266,6 +292,17 @@ class _Copies:
             self._waiting.popleft()
         if len(self._waiting) > COPIES_HELD:
             self._waiting.popleft()[0].synchronize()
+
+
+def _only_copy(tensor, way, copy):
+    return copy
+
+
+def _has_room(made, device):
+    """Whether a GPU has room for another batch beyond all that the program has used so far."""
+    sizes = []
+    _each_tensor(made, lambda t: sizes.append(t.numel() * t.element_size()))
+    return torch.cuda.mem_get_info(device)[0] > 2 * sum(sizes)
 
 
 def _move(value, device):

@@ -241,3 +241,74 @@ def test_on_a_gpu(table):
             copies.append((batch["x"].to("cuda", non_blocking=True), batch["label"].clone()))
             del batch
     assert all(torch.equal(x[:, 0, 0].cpu().long(), y * 6) for x, y in copies)
+    assert moved_ahead(loader) and right_after_changes(loader)
+
+
+def moved_ahead(loader):
+    """Batches are on the GPU before they are asked for, and what they hold is right."""
+    ahead = 0
+    for batch in loader:
+        ahead += batch["x"]._copy is not None
+        x, y = batch["x"].to("cuda", non_blocking=True), batch["label"].cuda(non_blocking=True)
+        assert type(x) is torch.Tensor and x.is_cuda
+        assert torch.equal(x[:, 0, 0].long(), y * 6)
+    return ahead > 0
+
+
+def right_after_changes(loader):
+    """A batch that was changed on the host is not the one that was copied."""
+    for batch in loader:
+        batch["x"].numpy()[:] += 1
+        changed = batch["x"].to("cuda")
+        assert torch.equal(changed[:, 0, 0].cpu().long(), batch["label"] * 6 + 1)
+    return True
+
+
+@pytest.fixture
+def no_gpu_needed(monkeypatch):
+    """The host stands in for the GPU."""
+    from stoker import _hosted
+    monkeypatch.setattr(_hosted, "_device_of", lambda func, args, named: torch.device("cpu") if args else None)
+    monkeypatch.setattr(_hosted, "_join", lambda copy, event: None)
+    return _hosted
+
+
+def hosted(module, values):
+    """A tensor, and the copy of it that is there."""
+    copy = torch.tensor(values)
+    return module.Hosted.of(torch.tensor(values), module.Way(), copy), copy
+
+
+def test_a_batch_that_is_moved_is_there_already(no_gpu_needed):
+    """Without it, the model waits for each copy."""
+    x, copy = hosted(no_gpu_needed, [1.0, 2.0])
+    assert x.shape == (2,) and len(x) == 2 and x.dtype == torch.float32 and x.size(0) == 2
+    assert x.to("cpu", non_blocking=True) is copy
+    again = x.to("cpu")
+    assert again is not copy and again.tolist() == [1, 2]  # each has its own memory
+    assert x._way.device == torch.device("cpu")  # the next batch goes there as well
+
+
+@pytest.mark.parametrize("change", [lambda x: x.add_(1), lambda x: x.numpy().__iadd__(1), lambda x: x[:].add_(1),
+                                    lambda x: torch.add(x, 1, out=x), lambda x: x.view(2, 1)[0].fill_(7),
+                                    lambda x: x.__setitem__(0, 3), lambda x: torch.as_tensor(x).mul_(2)])
+def test_a_batch_that_was_changed_is_copied_as_it_is(no_gpu_needed, change):
+    """Training would see the values before the program's own change."""
+    x, copy = hosted(no_gpu_needed, [1.0, 2.0])
+    change(x)
+    assert torch.equal(x.to("cpu"), x) and not torch.equal(copy, x)
+
+
+def test_a_batch_is_an_ordinary_tensor(no_gpu_needed):
+    """What a program does with batches, on the host, works as before."""
+    import copy
+    import io
+    import pickle
+    x, _ = hosted(no_gpu_needed, [1.0, 2.0])
+    for made in (x + 1, x[0], torch.stack([x, x]), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(made) is torch.Tensor
+    torch.save(x, io.BytesIO())
+    assert "2." in repr(x) and x.tolist() == [1, 2] and isinstance(x, torch.Tensor)
+    assert x.to(torch.float64).dtype == torch.float64
+    with pytest.raises((TypeError, RuntimeError)):
+        x.to("nowhere")
