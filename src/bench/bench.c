@@ -284,13 +284,26 @@ static double step_stdev(const struct stk_bench_result *r)
     return v > 0 ? sqrt(v) : 0;
 }
 
+/* Of an epoch, before its first batch, if nothing of it is read ahead: threads that stay are started
+ * once for all epochs. */
+static double asked_seconds(const struct stk_bench_rank *r, const struct stk_workload *w)
+{
+    double epochs = (double)w->training.epochs, asked = (double)r->asked;
+    if (!r->asked)
+        return 0;
+    return w->reader.epochs == STK_EPOCHS_RESTART ? r->asked_s / asked
+           : w->reader.epochs == STK_EPOCHS_ASKED
+               ? (r->asked_s - r->started_s) / asked + r->started_s / epochs
+               : r->asked_s / epochs;
+}
+
 /* Ranks that read the same samples need as many more steps for all of them; stoker's loader divides
  * them. */
 static double epoch_seconds(const struct stk_bench_result *r)
 {
     const struct stk_workload *w = r->w;
     struct stk_bench_plan plan;
-    double before = 0;
+    double before = 0, asked = 0, wall = r->wall_s;
     uint64_t steps = r->rank[0].measured_steps;
     if (!w || !steps || stk_bench_plan(&plan, w, 0, r->ranks, NULL) < 0)
         return NAN;
@@ -298,8 +311,12 @@ static double epoch_seconds(const struct stk_bench_result *r)
                 w->access.sharing != STK_SHARING_OWN && w->access.offsets == STK_OFFSETS_SAME;
     for (uint32_t i = 0; i < r->ranks; i++)
         before = fmax(before, r->rank[i].load_s + r->rank[i].head_s);
+    for (uint32_t i = 0; i < r->ranks; i++) { /* the slowest: the others wait for it */
+        asked = fmax(asked, asked_seconds(&r->rank[i], w));
+        wall = fmin(wall, r->wall_s - r->rank[i].asked_s);
+    }
     double passes = same && w->training.scaling == STK_SCALING_STRONG ? r->ranks : 1;
-    return r->wall_s / (double)steps * (double)plan.steps * passes +
+    return wall / (double)steps * (double)plan.steps * passes + asked +
            before / (double)w->training.epochs;
 }
 

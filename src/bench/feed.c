@@ -104,10 +104,11 @@ static bool is_instant(const struct stk_feed *f)
     bool alone = !w->training.barrier || f->plan.ranks == 1;
     bool writes = w->checkpoint.every || w->checkpoint.every_epochs || w->checkpoint.at_end;
     return d->kind == STK_DIST_CONSTANT && !(d->a > 0) && alone && !writes &&
-           !w->training.eval_every && !f->c->idle && !f->loaded;
+           !w->training.eval_every && !f->c->idle && !f->loaded && !stk_lanes_are_gated(w);
 }
 
-int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct stk_err *err)
+int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double *started_s,
+                   struct stk_err *err)
 {
     const struct stk_bench_config *c = f->c;
     bool reads = c->w->dataset.format != STK_BENCH_NONE && c->w->reader.load == STK_LOAD_STEP;
@@ -126,6 +127,7 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct 
                                      .patience_s = c->patience_s,
                                      .idle = c->idle,
                                      .instant = is_instant(f),
+                                     .started_s = started_s,
                                      .loaded = f->loaded};
     return stk_lanes_open(&lanes, &f->lanes, err);
 }

@@ -24,8 +24,9 @@ struct stk_feed {
 int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
                   const struct stk_bench_plan *plan, struct stk_patient *patient,
                   struct stk_bench_clock *clock, struct stk_bench_rank *r, struct stk_err *err);
-/* Begins to read ahead. */
-int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, struct stk_err *err);
+/* Begins to read ahead. started_s: see struct stk_lanes_config. */
+int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double *started_s,
+                   struct stk_err *err);
 /* See stk_lanes_take(). */
 int stk_feed_take(struct stk_feed *f, uint64_t batch, double now_s, double *ready_s,
                   struct stk_err *err);

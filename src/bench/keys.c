@@ -17,6 +17,7 @@ static const char *const orders[] = {"consecutive", "random-start", NULL};
 static const char *const shuffles[] = {"none", "files", "samples", "both", NULL};
 static const char *const caches[] = {"keep", "drop", "direct", NULL};
 static const char *const loads[] = {"step", "start", "never", NULL};
+static const char *const passes[] = {"ahead", "asked", "restart", NULL};
 static const char *const scalings[] = {"strong", "weak", NULL};
 static const char *const vias[] = {"posix", "stdio", NULL};
 static const char *const contents[] = {"raw", "json", NULL};
@@ -153,6 +154,15 @@ const struct stk_opt stk_workload_keys[] = {
         .help = "Threads per rank that read ahead; 0: the training loop itself reads"),
     KEY("reader.prefetch", reader.prefetch, UNSIGNED, .arg = "N", .def = "2", .min = 1, .max = 4096,
         .help = "Batches per rank that may be read ahead"),
+    KEY("reader.epochs", reader.epochs, ENUM, .arg = "HOW", .def = "ahead", .choices = passes,
+        .help = "When the threads read the next epoch: ahead of its first step; once that asks for "
+                "it (asked), as PyTorch's DataLoader with persistent_workers; or threads that are "
+                "started then (restart), as it does without"),
+    KEY("reader.start", reader.start_s, DURATION, .arg = "TIME", .def = "0", .max = 3600,
+        .help = "Time that the training loop needs to start one of the threads, one after another, "
+                "as it starts worker processes"),
+    KEY("reader.begin", reader.begin_s, DURATION, .arg = "TIME", .def = "0", .max = 3600,
+        .help = "CPU time that a thread itself needs before its first sample"),
     KEY("reader.load", reader.load, ENUM, .arg = "WHEN", .def = "step", .choices = loads,
         .help = "Data is read for each step, all of it before the first (start), or not at all "
                 "(never): "

@@ -36,6 +36,9 @@ struct slot {
 struct lane {
     struct stk_lanes *all;
     uint64_t number, samples; /* samples: of this epoch so far */
+    uint64_t start_until; /* it runs for the batches before this one … */
+    double start_s;       /* … since then */
+    uint64_t begun_until; /* the same when it last began */
     struct stk_bench_plan plan;
     struct stk_bench_clock clock;
     struct stk_tally tally;
@@ -58,6 +61,9 @@ struct stk_lanes {
     pthread_mutex_t lock, loading;
     pthread_cond_t filled; /* the batch that is taken next is there, or a lane failed */
     enum want wanted;
+    bool gated;          /* the taker starts the lanes, or lets them read epoch by epoch … */
+    uint64_t open_until; /* … the batches before this one … */
+    double open_s;       /* … since then */
     bool runs_on;     /* see stk_lanes_config.instant */
     uint64_t whole;   /* lanes that run on: all batches before this one are complete … */
     double whole_s;   /* … since then */
@@ -83,6 +89,16 @@ static int load_batch(struct stk_lanes *all, struct stk_err *err)
     int rc = stk_loaded_next(all->c.loaded, err);
     pthread_mutex_unlock(&all->loading);
     return rc;
+}
+
+#define WORK_BYTES 4096u
+
+/* CPU time that belongs to no sample. */
+static void work(struct stk_bench_clock *clock, double cpu_s)
+{
+    uint8_t some[WORK_BYTES] = {0};
+    if (cpu_s > 0)
+        stk_bench_burn(clock, cpu_s, some, sizeof some);
 }
 
 /* Reads batch b; the samples of a lane follow each other within an epoch. */
@@ -130,7 +146,8 @@ static struct slot *slot_of(const struct stk_lanes *l, uint64_t b)
 static bool may_read(const struct stk_lanes *l, uint64_t b)
 {
     const struct slot *s = slot_of(l, b);
-    return !s->full && s->batch == b && (!l->runs_on || b < l->whole + l->ahead);
+    return !s->full && s->batch == b && b < l->open_until &&
+           (!l->runs_on || b < l->whole + l->ahead);
 }
 
 /* When the accelerator took the batch in whose place b is read. */
@@ -160,7 +177,7 @@ static bool wait_slot(struct lane *l, uint64_t b)
     bool go = !all->stop && all->rc == 0;
     l->quick = !all->runs_on && slot_of(all, b)->changed_s < asked_s + SPIN_S;
     if (go)
-        stk_bench_after(&l->clock, free_time(all, b));
+        stk_bench_after(&l->clock, fmax(free_time(all, b), all->open_s));
     pthread_mutex_unlock(&all->lock);
     return go;
 }
@@ -210,12 +227,33 @@ static void put(struct lane *l, uint64_t b, int rc, const struct stk_err *err)
         wake_lanes(all);
 }
 
+/* Waits until the lane was started for batch b, and does what a thread does before its first sample.
+ * False: stopped. */
+static bool wait_start(struct lane *l, uint64_t b)
+{
+    struct stk_lanes *all = l->all;
+    if (!all->gated)
+        return true;
+    pthread_mutex_lock(&all->lock);
+    while (!all->stop && all->rc == 0 && b >= l->start_until)
+        pthread_cond_wait(&l->go, &all->lock);
+    bool go = !all->stop && all->rc == 0, anew = l->begun_until != l->start_until;
+    l->begun_until = l->start_until;
+    double start_s = l->start_s;
+    pthread_mutex_unlock(&all->lock);
+    if (go && anew) {
+        stk_bench_after(&l->clock, start_s);
+        work(&l->clock, l->plan.w->reader.begin_s);
+    }
+    return go;
+}
+
 static void *lane_main(void *arg)
 {
     struct lane *l = arg;
     for (uint64_t b = next_batch(l, 0); b < l->all->c.batches; b = next_batch(l, b + 1)) {
         struct stk_err err = {0};
-        if (!wait_slot(l, b))
+        if (!wait_start(l, b) || !wait_slot(l, b))
             break;
         int rc = read_batch(l, b, &err);
         put(l, b, rc, &err);
@@ -304,11 +342,45 @@ static void demand(struct stk_lanes *l, uint64_t batch, double now_s)
     pthread_cond_signal(&l->lane[lane_of(l, batch)].go);
 }
 
+static void start_lanes(struct stk_lanes *l, uint64_t until, struct stk_bench_clock *clock)
+{
+    for (uint64_t i = 0; i < l->nlanes; i++) {
+        struct lane *lane = &l->lane[i];
+        work(clock, l->plan.w->reader.start_s);
+        pthread_mutex_lock(&l->lock);
+        lane->start_until = until;
+        lane->start_s = stk_bench_now(clock);
+        pthread_mutex_unlock(&l->lock);
+        pthread_cond_signal(&lane->go);
+    }
+}
+
+/* The taker asks for the first batch of an epoch: starts the lanes that have to be, one after the
+ * other; when all run, they may read. As PyTorch's DataLoader does it. */
+static void open_epoch(struct stk_lanes *l, uint64_t batch, double now_s)
+{
+    int how = l->plan.w->reader.epochs;
+    uint64_t next = batch + l->plan.steps;
+    struct stk_bench_clock clock = {l->c.model, now_s};
+    double begin_s = stk_bench_now(&clock);
+    if (batch == 0 || how == STK_EPOCHS_RESTART)
+        start_lanes(l, how == STK_EPOCHS_RESTART ? next : UINT64_MAX, &clock);
+    pthread_mutex_lock(&l->lock);
+    l->open_until = how == STK_EPOCHS_AHEAD ? UINT64_MAX : next;
+    l->open_s = stk_bench_now(&clock);
+    pthread_mutex_unlock(&l->lock);
+    wake_lanes(l);
+    if (l->c.started_s)
+        *l->c.started_s += stk_bench_now(&clock) - begin_s;
+}
+
 int stk_lanes_take(struct stk_lanes *l, uint64_t batch, double now_s, double *ready_s,
                    struct stk_err *err)
 {
     struct slot *s = slot_of(l, batch);
     double asked_s = l->runs_on ? 0 : stk_now();
+    if (l->gated && batch % l->plan.steps == 0)
+        open_epoch(l, batch, now_s);
     if (l->on_demand)
         demand(l, batch, now_s);
     spin(l, s);
@@ -351,6 +423,12 @@ static int start_lane(struct stk_lanes *l, uint64_t i, struct stk_err *err)
     return why ? stk_err_set(err, STK_E_SYS, NULL, -1, "start a thread: %s", strerror(why)) : 0;
 }
 
+bool stk_lanes_are_gated(const struct stk_workload *w)
+{
+    return w->reader.threads &&
+           (w->reader.epochs != STK_EPOCHS_AHEAD || w->reader.start_s > 0 || w->reader.begin_s > 0);
+}
+
 int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, struct stk_err *err)
 {
     struct stk_lanes *l = calloc(1, sizeof *l);
@@ -365,6 +443,8 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
     bool threads = c->plan->w->reader.threads > 0;
     l->runs_on = c->instant;
     l->on_demand = !threads && !c->instant;
+    l->gated = threads && !c->loaded && !c->idle && stk_lanes_are_gated(c->plan->w);
+    l->open_until = l->gated ? 0 : UINT64_MAX;
     l->ahead = threads ? c->plan->w->reader.prefetch : 1;
     l->nslots = l->runs_on ? 2 * (l->ahead + RUN) : l->ahead;
     l->whole_s = c->start_s;

@@ -28,9 +28,13 @@ struct stk_lanes_config {
      * complete. The lanes run on by this rule without waiting for the taker, which is woken for
      * many batches at a time. Not with idle or loaded. */
     bool instant;
+    /* Seconds that it took to start the threads, in all; may be NULL. */
+    double *started_s;
     struct stk_loaded *loaded; /* the batches come from it; NULL: the lanes read. Borrowed */
 };
 
+/* Whether the training loop starts the threads, or lets them read epoch by epoch. */
+bool stk_lanes_are_gated(const struct stk_workload *w);
 /* Starts the threads. With reader.threads 0, one reads a batch when it is taken. Caller closes with
  * stk_lanes_close(). */
 int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, struct stk_err *err);

@@ -99,6 +99,13 @@ static bool is_measured(const struct run *run, uint64_t k)
     return k >= w->training.warmup && k + w->training.cooldown < run->steps;
 }
 
+/* Whether nothing of its epoch was read before step k asked for it. */
+static bool begins_reading(const struct run *run, uint64_t k)
+{
+    bool first = run->c->w->reader.epochs == STK_EPOCHS_AHEAD ? k == 0 : k % run->plan.steps == 0;
+    return first && run->feed.lanes && !run->feed.loaded && stk_lanes_are_gated(run->c->w);
+}
+
 static void count_step(struct run *run, uint64_t k, const struct step_times *t)
 {
     struct stk_bench_rank *r = run->r;
@@ -107,6 +114,10 @@ static void count_step(struct run *run, uint64_t k, const struct step_times *t)
     note_part(run, STK_COURSE_COMPUTE, data_s, t->computed_s);
     note_part(run, STK_COURSE_OTHERS, t->computed_s, t->end_s);
     stk_course_step(&r->course, t->end_s - run->start_s);
+    if (begins_reading(run, k)) {
+        r->asked++;
+        r->asked_s += data_s - t->begin_s;
+    }
     r->steps++;
     r->samples += stk_bench_plan_batch(&run->plan, k);
     r->wall_s = t->end_s - run->start_s;
@@ -162,7 +173,7 @@ static int evaluate(struct run *run, struct stk_err *err)
     run->eval.w = w;
     int rc = stk_bench_plan(&plan, w, run->plan.rank, run->plan.ranks, err);
     rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, run->patient, &run->clock, run->r, err);
-    rc = rc ? rc : stk_feed_start(&feed, plan.steps, run->free_s, err);
+    rc = rc ? rc : stk_feed_start(&feed, plan.steps, run->free_s, NULL, err);
     for (uint64_t k = 0; rc == 0 && k < plan.steps; k++) {
         rc = stk_feed_take(&feed, k, run->free_s, &ready, err);
         run->free_s = fmax(ready, run->free_s) + stk_bench_compute(w, plan.rank, k);
@@ -300,7 +311,8 @@ static int begin(struct run *run, struct stk_err *err)
     /* Virtual clocks start together, as real ones do behind a barrier. */
     rc = rc ? rc : meet(run, err);
     run->start_s = run->base_s;
-    return rc ? rc : stk_feed_start(&run->feed, run->steps, run->start_s, err);
+    return rc ? rc
+              : stk_feed_start(&run->feed, run->steps, run->start_s, &run->r->started_s, err);
 }
 
 static struct run *new_run(const struct stk_bench_config *c, struct stk_bench_rank *r)

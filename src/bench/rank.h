@@ -29,6 +29,10 @@ struct stk_bench_rank {
     double first_s;    /* MLPerf: wall time of the first step, and computing of the others */
     double compute_but_first_s;
     double load_s, head_s; /* before the first step */
+    /* Epochs that were read once their first step asked for it (reader.epochs): how many, the waits of
+     * those steps, and of that the starts of threads. */
+    uint64_t asked;
+    double asked_s, started_s;
     double first_batch_s;  /* from the start of the first step until its batch was complete */
     double eval_s;         /* evaluations: not part of wall_s and measured_s */
     uint64_t eval_steps;

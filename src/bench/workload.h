@@ -35,6 +35,7 @@ enum stk_bench_shuffle {
 };
 enum stk_bench_cache { STK_CACHE_KEEP, STK_CACHE_DROP, STK_CACHE_DIRECT };
 enum stk_bench_load { STK_LOAD_STEP, STK_LOAD_START, STK_LOAD_NEVER };
+enum stk_bench_epochs { STK_EPOCHS_AHEAD, STK_EPOCHS_ASKED, STK_EPOCHS_RESTART };
 enum stk_bench_scaling { STK_SCALING_STRONG, STK_SCALING_WEAK };
 enum stk_bench_via { STK_VIA_POSIX, STK_VIA_STDIO };
 enum stk_bench_content { STK_CONTENT_RAW, STK_CONTENT_JSON };
@@ -46,7 +47,7 @@ enum stk_bench_start { STK_START_SAMPLE, STK_START_FOLLOW, STK_START_RANDOM };
 enum stk_bench_when { STK_WHEN_SAMPLE, STK_WHEN_START };
 
 #define STK_CHECKPOINT_FILES 64u
-#define STK_WORKLOAD_KEYS    116u /* at most */
+#define STK_WORKLOAD_KEYS    119u /* at most */
 #define STK_GROUPS           8u
 #define STK_GROUP_PREFIX     "files."
 #define STK_GROUP_SIZES      32u
@@ -100,7 +101,8 @@ struct stk_workload {
     } access;
     struct {
         uint64_t threads, prefetch;
-        int load, cache, think_how; /* enums above */
+        int load, cache, think_how, epochs; /* enums above */
+        double start_s, begin_s; /* of a thread: in the training loop, and its own */
         const char *think_text;
         struct stk_dist think; /* seconds per sample */
         const char *path;      /* of --reader stoker; NULL: the dataset */

@@ -105,6 +105,8 @@ static void find_samples(struct rp_model *m)
                                                     (double)g->rank_distinct_bytes
                                               : 1;
         m->epochs = at_least(rounded(again), m->epochs);
+        if (m->rounds && m->epochs > m->rounds) /* bytes that are read again within an epoch */
+            m->epochs = m->rounds;
         m->per_file = at_least(rounded(all / (double)m->files / (double)m->epochs), 1);
     }
 }
@@ -217,7 +219,7 @@ static double readers_cpu_s(const struct rp_model *m)
         const struct stk_prof_proc *q = &p->proc[i];
         if (m->workers ? !q->worker : !q->read_bytes)
             continue;
-        s += own_cpu_s(q, m->workers ? 0 : start_cpu_s(&m->a->loop, q->cpu_s));
+        s += own_cpu_s(q, m->workers ? m->begin_s : start_cpu_s(&m->a->loop, q->cpu_s));
         known = known || q->user_s > 0;
     }
     return known ? s : fmax(0, s - calls_cpu_s(m->a));
@@ -235,6 +237,7 @@ static void find_times(struct rp_model *m)
     const struct stk_loop *l = &m->a->loop;
     bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
     double busy = known ? l->compute_s : fmax(0, m->a->p->run_s - m->a->job.io_s);
+    busy = fmax(0, busy - m->start_s * (double)m->starts / (double)m->ranks); /* the loop starts workers */
     double cpu = readers_cpu_s(m);
     if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
         cpu = fmin(cpu, busy * (double)m->ranks);
@@ -282,7 +285,8 @@ int stk_rp_model(struct rp_model *m, struct stk_err *err)
 {
     find_readers(m);
     say_lacks(m);
-    int rc = stk_rp_groups(m, err);
+    int rc = stk_rp_workers(m, err);
+    rc = rc ? rc : stk_rp_groups(m, err);
     if (rc < 0)
         return rc;
     if (!m->ngroups)

@@ -31,6 +31,10 @@ struct rp_model {
     struct rp_group *group; /* the dataset first, then by time */
     size_t ngroups;
     uint64_t ranks, workers, threads; /* threads: that read ahead, per rank */
+    int passes;            /* reader.epochs */
+    double start_s, begin_s; /* of a worker: in the main loop, and its own; of each epoch, if they restart */
+    uint64_t starts;       /* of workers, of all ranks and epochs */
+    uint64_t rounds;       /* how often the main loop started workers; 0: they stay, or there are none */
     uint64_t samples;                 /* of all ranks and epochs … */
     uint64_t replayed;                /* … and those that the replay has: whole ones per file */
     uint64_t files, per_file;         /* dataset.files, dataset.samples_per_file */
@@ -51,6 +55,8 @@ struct rp_model {
 int stk_rp_groups(struct rp_model *m, struct stk_err *err);
 /* model.c: samples, ranks, threads and times. */
 int stk_rp_model(struct rp_model *m, struct stk_err *err);
+/* workers.c: what it takes to start worker processes. */
+int stk_rp_workers(struct rp_model *m, struct stk_err *err);
 /* text.c */
 void stk_rp_text(const struct rp_model *m, struct stk_buf *out);
 /* sizes.c: the sizes of requests of a group, ascending; returns their number. */

@@ -152,6 +152,11 @@ static void put_training(const struct rp_model *m, struct stk_buf *out)
         stk_buf_printf(out, "  sorted: %llu\n", (ull)m->sorted);
     stk_buf_printf(out, "reader:\n  threads: %llu\n  prefetch: %llu\n  think: %.9fs\n",
                    (ull)m->threads, (ull)(m->threads ? 2 * m->threads : 1), m->think_s);
+    if (m->workers) {
+        static const char *const how[] = {"ahead", "asked", "restart"};
+        stk_buf_printf(out, "  epochs: %s\n  start: %.6fs\n  begin: %.6fs\n", how[m->passes],
+                       m->start_s, m->begin_s);
+    }
     stk_buf_printf(out,
                    "training:\n  ranks: %llu\n  batch: %llu\n  epochs: %llu\n  last: keep\n"
                    "  scaling: %s\n  compute: %.9fs\n",

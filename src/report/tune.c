@@ -287,6 +287,8 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
     else if (!isnan(base->utilisation) && base->utilisation > 0.95)
         sentence(out, columns, "Nothing to gain: the accelerators are busy for %s of the time.",
                  stk_percent_text(base->utilisation, use, sizeof use));
+    else if (t->n == 1)
+        sentence(out, columns, "Nothing was tried: tune knows no change for what this job does.");
     else
         sentence(out, columns,
                  "Nothing to gain: no change that was tried makes an epoch faster by more than "

@@ -16,7 +16,7 @@ static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_t
         for (size_t n = 0; n < k->nfinds; n++)
             if (p->action[i].kind == k->finds[n])
                 return true;
-    return !p->action;
+    return !p->nactions; /* a job may wait though nothing is wrong with its I/O */
 }
 
 bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k)

@@ -209,6 +209,13 @@ static double steps_of(const struct stk_tune_subject *s, const struct way *y)
     return samples / (double)w->training.batch / (all ? 1 : (double)s->ranks);
 }
 
+/* Seconds before the first batch of an epoch of which nothing is read ahead, but for reading it. */
+static double start_seconds(const struct stk_workload *w)
+{
+    double once = (double)w->reader.threads * w->reader.start_s + w->reader.begin_s;
+    return once / (w->reader.epochs == STK_EPOCHS_RESTART ? 1 : (double)w->training.epochs);
+}
+
 /* Seconds of an epoch without checkpoints; I/O takes y->slower times as long as the model says. */
 static double epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
@@ -221,7 +228,10 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     double start = LOADER_START_S + LOADER_OPENS * (y->st->open_s + y->st->latency_s);
     if (y->loader)
         return start / epochs + fmax(steps * compute + first_window(s, y) / epochs, steps * io);
-    return steps * (w->reader.threads ? fmax(compute, io) : compute + io);
+    if (!w->reader.threads)
+        return steps * (compute + io);
+    double first = w->reader.epochs == STK_EPOCHS_AHEAD ? 0 : io * lanes_of(s, w); /* alone */
+    return start_seconds(w) + first + steps * fmax(compute, io);
 }
 
 /* ---- a candidate ---------------------------------------------------------------------------- */
@@ -377,7 +387,8 @@ static double io_slower(const struct stk_tuner *t, double base)
 {
     double computing = model(t, &t->out->candidate[0], 0);
     double pilot = t->s.epoch_s * (1 - t->s.save_share);
-    double beside = t->s.w.reader.threads ? 0 : computing; /* I/O that nothing hides */
+    /* Beside I/O that nothing hides. */
+    double beside = t->s.w.reader.threads ? start_seconds(&t->s.w) : computing;
     return base > computing && pilot > computing ? (pilot - beside) / (base - beside) : 1;
 }
 

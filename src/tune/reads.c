@@ -57,6 +57,8 @@ static int propose_threads(struct stk_tuner *t, const struct stk_tune_kind *k, s
         struct stk_tune_change *c = &t->out->candidate[t->out->n - 1].change[0];
         if (!rc && w->reader.prefetch < 2 * n)
             rc = stk_tune_set(t, c, err, "reader.prefetch=%llu", (unsigned long long)(2 * n));
+        if (!rc && w->reader.epochs == STK_EPOCHS_RESTART) /* the patch lets them stay */
+            rc = stk_tune_set(t, c, err, "reader.epochs=asked");
     }
     return rc;
 }
@@ -83,8 +85,8 @@ const struct stk_tune_kind stk_tune_threads = {
     .nfinds = 4,
     .propose = propose_threads,
     .act = act_threads,
-    .advice = "workers of a DataLoader are processes: starting them, in each epoch unless they "
-              "persist, takes time that the replay does not have",
+    .advice = "workers of a DataLoader are processes, which take time to start: let them stay from "
+              "one epoch to the next (persistent_workers=True), as the ones that were measured",
     .patch_option = "--set",
     .patch = patch_threads,
 };

@@ -179,6 +179,30 @@ def test_worker_processes(replay, tmp_path):
     assert "threads: 2" in r.workload.read_text()
 
 
+def reader_of(workload):
+    """The section `reader`, {key: value}."""
+    lines = workload.read_text().split("\nreader:\n")[1].split("\ntraining:")[0].splitlines()
+    return dict(line.strip().split(": ") for line in lines)
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_the_start_of_worker_processes(replay, tmp_path, restarts):
+    """Workers that are started in each epoch cost that much in each: more of them may gain nothing."""
+    data = make_files(tmp_path / "data", 60)
+    job = WORKERS if restarts else WORKERS.replace("range(2):\n    pairs", "range(1):\n    pairs") \
+        .replace("files[index::2]", "files[index::2] * 2")
+    reader = reader_of(replay([PYTHON, script(tmp_path, job), data], data).workload)
+    assert reader["epochs"] == ("restart" if restarts else "asked")
+    assert float(reader["start"].rstrip("s")) > 0 and float(reader["begin"].rstrip("s")) > 0
+
+
+def test_threads_are_not_started_by_the_loop(replay, tmp_path):
+    """Only worker processes take long to start."""
+    data = make_files(tmp_path / "data", 30)
+    job = "import glob, sys\nfor p in glob.glob(sys.argv[1] + '/*/*'): open(p, 'rb').read()"
+    assert "start" not in reader_of(replay([PYTHON, script(tmp_path, job), data], data).workload)
+
+
 def test_other_data_beside_it(replay, tmp_path):
     """A program with many folders: a report adds some up with the folders above them, of which only the
     files are replayed that were read."""

@@ -107,6 +107,52 @@ static void threads_share_the_work(void)
     stk_bench_release(&r);
 }
 
+/* The wait for each epoch's first batch, seconds. Two threads, each of which reads a batch in a
+ * step's time; three epochs of 20 steps. */
+static double waits_for_epochs(const char *how, double *epoch_s)
+{
+    struct stk_bench_result r;
+    char text[300];
+    snprintf(text, sizeof text,
+             "reader.threads=2 reader.prefetch=4 training.epochs=3 reader.epochs=%s", how);
+    run(text, 1, STEP_S, &r);
+    double wait_s = r.rank[0].wait_s;
+    *epoch_s = r.epoch_s;
+    CHECK(fabs(r.wall_s - 60 * STEP_S - wait_s) < 1e-6);
+    stk_bench_release(&r);
+    return wait_s;
+}
+
+/* Worker processes take time to start, in each epoch unless they stay: who adds workers to short
+ * epochs loses. */
+static void threads_that_are_started_take_time(void)
+{
+    double begin = 0.01, start = 2 * 0.03, first = STEP_S, epoch_s;
+    CHECK(fabs(waits_for_epochs("ahead", &epoch_s) - first) < 1e-6);
+    CHECK(fabs(waits_for_epochs("ahead reader.start=30ms", &epoch_s) - first - start) < 1e-6);
+    CHECK(fabs(epoch_s - 20 * STEP_S - (first + start) / 3) < 1e-6);
+    CHECK(fabs(waits_for_epochs("asked reader.start=30ms", &epoch_s) - 3 * first - start) < 1e-6);
+    CHECK(fabs(epoch_s - 20 * STEP_S - first - start / 3) < 1e-6);
+    CHECK(fabs(waits_for_epochs("restart reader.start=30ms", &epoch_s) - 3 * (first + start)) < 1e-6);
+    CHECK(fabs(epoch_s - 20 * STEP_S - first - start) < 1e-6);
+    /* The first thread begins while the second is started. */
+    CHECK(fabs(waits_for_epochs("restart reader.start=30ms reader.begin=10ms", &epoch_s) -
+               3 * (first + start)) < 1e-6);
+    CHECK(fabs(waits_for_epochs("restart reader.begin=10ms", &epoch_s) - 3 * (first + begin)) < 1e-6);
+}
+
+/* Of a part of an epoch, the time to start is not multiplied. */
+static void the_start_of_a_part_of_an_epoch_counts_once(void)
+{
+    struct stk_bench_result r;
+    run("reader.threads=2 reader.prefetch=4 reader.epochs=restart reader.start=1s "
+        "training.most_steps=5",
+        1, STEP_S, &r);
+    CHECK_INT(r.rank[0].steps, 5);
+    CHECK(fabs(r.epoch_s - 20 * STEP_S - STEP_S - 2) < 1e-6);
+    stk_bench_release(&r);
+}
+
 /* Without computing, lanes run on by themselves; with a nanosecond they wait for the taker. Both
  * give the same times. */
 static void steps_without_computing_are_exact(void)
@@ -470,6 +516,8 @@ int main(int argc, char **argv)
     CHECK_RUN(warmup_is_left_out);
     CHECK_RUN(a_loop_that_reads_adds_both_times);
     CHECK_RUN(threads_share_the_work);
+    CHECK_RUN(threads_that_are_started_take_time);
+    CHECK_RUN(the_start_of_a_part_of_an_epoch_counts_once);
     CHECK_RUN(steps_without_computing_are_exact);
     CHECK_RUN(ranks_wait_for_the_slowest);
     CHECK_RUN(checkpoints_take_time);
