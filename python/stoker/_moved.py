@@ -6,13 +6,23 @@ import warnings
 
 
 @functools.lru_cache(maxsize=None)
-def _is_there(new, old):
+def is_there(new, old):
     """Another node, or the next job, has no copy until `stoker stage` has made one there."""
     there = os.path.exists(new)
     if not there:
         warnings.warn(f"{new} is not there: data is read from {old}, where it was. If it was staged, "
                       "`stoker stage` makes the copy again on this node", stacklevel=4)
     return there
+
+
+def place_of(path, places):
+    """(old, new): the place of `places` that a path is at or below, as absolute paths; None: it is at none of them."""
+    name = os.path.abspath(os.fsdecode(path))
+    for old, new in places.items():
+        old, new = os.path.abspath(os.fsdecode(old)), os.fsdecode(new)
+        if name == old or name.startswith(old.rstrip("/") + "/"):
+            return old, new
+    return None
 
 
 def moved(path, places):
@@ -25,12 +35,8 @@ def moved(path, places):
         return type(path)(moved(p, places) for p in path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         return path
-    name = os.path.abspath(os.fsdecode(path))
-    for old, new in places.items():
-        old, new = os.path.abspath(os.fsdecode(old)), os.fsdecode(new)
-        if name != old and not name.startswith(old.rstrip("/") + "/"):
-            continue
-        if not _is_there(new, old):
-            return path
-        return new if name == old else os.path.join(new, os.path.relpath(name, old))
-    return path
+    old, new = place_of(path, places) or (None, None)
+    if old is None or not is_there(new, old):
+        return path
+    below = os.path.relpath(os.path.abspath(os.fsdecode(path)), old)
+    return new if below == "." else os.path.join(new, below)

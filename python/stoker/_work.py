@@ -263,11 +263,18 @@ class Work:
         return {**self.__dict__, "_team": None, "_pid": None}
 
 
+def samples_of(held, first, end, numbers, numbered):
+    """Samples of a batch, as Dataset gives them; if `numbered`, (which it is of what the loader was given, sample)."""
+    made = [held.sample(i) for i in range(first, end)]
+    return list(zip(held.ids(numbers).tolist()[first:end], made)) if numbered else made
+
+
 class Job:
     """The samples of a batch on their way through the transform."""
 
-    def __init__(self, work, held, numbers, seed):
+    def __init__(self, work, held, numbers, seed, numbered=False):
         n, self._work, self._held, self._numbers = len(held), work, held, numbers
+        self._numbered = numbered
         # Any mixture will do: equal for equal seeds, epochs and samples, and for those alone.
         key = (seed * 0x9e3779b97f4a7c15 + held.epoch) * 0xd1b54a32d192ed03
         self._seeds = [(key + i) % 2**64 * 0x8cb92ba72f3d8dd7 % 2**63 for i in held.ids().tolist()]
@@ -279,7 +286,7 @@ class Job:
     def _submit(self, chunk):
         done, _, _ = chunk.at
         first = chunk.first + len(done)
-        samples = [self._held.sample(i) for i in range(first, chunk.end)]
+        samples = samples_of(self._held, first, chunk.end, self._numbers, self._numbered)
         chunk.at = (done, *self._work.submit(samples, self._seeds[first:chunk.end]))
 
     def _finish(self, chunk):

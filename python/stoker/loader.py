@@ -216,6 +216,8 @@ class Loader:
 
     # -- what the loop gets --
 
+    _numbered = False  # whether the transform gets (number, sample)
+
     def _set_shape(self, own):
         """What is made of a batch."""
         self.transform, self.collate = own.get("transform"), own.get("collate")
@@ -243,14 +245,14 @@ class Loader:
     def _samples(self, held):
         """The samples of a batch, as Dataset gives them, transformed."""
         if self._work is None:
-            return [held.sample(i) for i in range(len(held))]
+            return _work.samples_of(held, 0, len(held), self._numbers, self._numbered)
         self._look_ahead()
         return self._job(held).result()
 
     def _job(self, held):
         job = self._jobs.get(held)
         if job is None:
-            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed)
+            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed, self._numbered)
         return job
 
     def _look_ahead(self):

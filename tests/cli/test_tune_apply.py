@@ -91,7 +91,7 @@ def test_a_script_with_pictures(tmp_path):
     assert "ADAPT: your batch size" in lines  # the profile does not know it
     run("sh", "-c", result["patch_command"], cwd="/")
     after = run(*command, cwd=tmp_path).splitlines()
-    assert after == ["stoker._pictures", *before.splitlines()[1:]]
+    assert after == ["stoker._dataloader", *before.splitlines()[1:]]
 
 
 def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):

@@ -1,5 +1,6 @@
 """stoker.patch and what it puts into scripts: the same samples from the packed data, the script untouched."""
 
+import pickle
 import subprocess
 import sys
 
@@ -74,7 +75,7 @@ def test_a_patched_script_gives_the_same_samples(pictures, tmp_path):
     subprocess.run(["patch", "-s", script, f"{script}.diff"], check=True)
     after = python(str(script), pictures).splitlines()
     assert before[0].startswith("torch.") and len(before[1]) > 200
-    assert after == ["stoker._pictures", before[1]]
+    assert after == ["stoker._dataloader", before[1]]
 
 
 def test_a_patch_is_never_written_over_anything(tmp_path):
@@ -196,6 +197,14 @@ def test_pictures_as_torchvision_gives_them(pictures):
         assert isinstance(made, stoker.torch.Loader) and len(made) == 4
         for (x, y), (u, v) in zip(torch.utils.data.DataLoader(theirs, batch_size=6), made):
             assert torch.equal(x, u) and torch.equal(y, v)
+
+
+def test_a_spawned_process(pictures):
+    """A folder that is sent to another process is one there, whatever that process has imported."""
+    code = "import pickle, sys\nprint(len(pickle.load(sys.stdin.buffer)))\n"
+    sent = pickle.dumps(stoker.torch.ImageFolder(pictures / "train"))
+    done = subprocess.run([sys.executable, "-c", code], input=sent, env=environment(), capture_output=True, timeout=PATIENCE_S)
+    assert done.stdout == b"20\n", done.stderr.decode()
 
 
 def test_transforms_as_settings():
