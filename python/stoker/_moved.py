@@ -1,6 +1,7 @@
 """Paths of data that has moved: to a copy on the node, or to a packed dataset."""
 
 import functools
+import json
 import os
 import warnings
 
@@ -40,3 +41,12 @@ def moved(path, places):
         return path
     below = os.path.relpath(os.path.abspath(os.fsdecode(path)), old)
     return new if below == "." else os.path.join(new, below)
+
+
+def settings_of(packed):
+    """The settings that a dataset was packed with, by its manifest."""
+    try:
+        with open(os.path.join(packed, "manifest.json"), encoding="utf-8") as f:
+            return json.load(f)["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

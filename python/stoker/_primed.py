@@ -5,7 +5,7 @@ number. A loader then reads those in its order and primes the stand-ins with eac
 """
 
 import copy
-import os
+import itertools
 import random
 import sys
 import warnings
@@ -17,6 +17,7 @@ from stoker import _rows
 from stoker._dataloader import Feed, as_given
 
 DEPTH = 4  # datasets within datasets that are looked into
+COLUMNS = 100  # of a table
 
 
 # ---- what the code of a dataset asks for ---------------------------------------------------------
@@ -64,26 +65,36 @@ def _probe(dataset, numbers):
 
 # ---- which sample it asks for, by number ---------------------------------------------------------
 
-def _listed(dataset, source):
-    """Sequences that a dataset keeps and that say what its samples are: indices, paths."""
-    n = len(dataset)
-    for value in list(getattr(dataset, "__dict__", {}).values()):
-        if hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict)) \
-                and not isinstance(value, torch.utils.data.Dataset) and len(value) == n:
-            found = source.numbers_of(value)
-            if found is not None:
-                yield found
+def _listed(dataset, numbers_of):
+    """Sequences of as many numbers as a dataset has samples, of those that it keeps."""
+    for value in _sequences(list(getattr(dataset, "__dict__", {}).values())):
+        found = numbers_of(value) if len(value) == len(dataset) else None
+        if found is not None:
+            yield found
+
+
+def _sequences(values, depth=1):
+    """Those among some values; of a dict, or a table of pandas, those in it."""
+    for value in values:
+        library = type(value).__module__.partition(".")[0]
+        if depth and (isinstance(value, dict) or library == "pandas" and value.ndim == 2):
+            yield from _sequences([value[name] for name in itertools.islice(value, COLUMNS)], depth - 1)
+        elif isinstance(value, (list, tuple, range)) or library in ("numpy", "torch") and getattr(value, "ndim", 0):
+            yield value
+        elif library == "pandas" and value.ndim == 1:
+            yield value.values
 
 
 def _guesses(dataset, source, depth=DEPTH):
     """Lists of the sample that may belong to each number of the dataset."""
-    listed = list(_listed(dataset, source))
-    yield from listed
+    yield from _listed(dataset, source.numbers_of)
     for value in _inner(dataset).values() if depth else ():
         for of_inner in _guesses(value, source, depth - 1):
             if len(of_inner) == len(dataset):
                 yield of_inner
-            yield from ([of_inner[i] for i in some] for some in listed if max(some) < len(of_inner))
+            for indices in _listed(dataset, _rows.integers):
+                if max(indices) < len(of_inner):
+                    yield [of_inner[i] for i in indices]
     if len(dataset) <= len(source):
         yield range(len(dataset))
 

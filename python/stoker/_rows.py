@@ -6,6 +6,7 @@ the program asks for, and reads it otherwise. So a wrong guess about what comes 
 """
 
 import contextlib
+import numbers
 import threading
 import warnings
 
@@ -93,3 +94,17 @@ def watched():
         yield _probing.asked
     finally:
         _probing.asked = before
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+def is_number(value):
+    return isinstance(value, numbers.Integral) and type(value) is not bool
+
+
+def integers(values):
+    """A list of whole numbers from 0 on, of a sequence, an array or a tensor of such; None: it is none."""
+    if hasattr(values, "ndim"):
+        values = values.tolist() if values.ndim == 1 and "int" in str(values.dtype) else ()
+    found = list(map(int, values)) if all(map(is_number, values)) else None
+    return found if found and min(found) >= 0 else None

@@ -9,7 +9,6 @@ stoker.torch.DataLoader, rows are read ahead.
 """
 
 import collections.abc
-import json
 import os
 
 import numpy
@@ -36,13 +35,8 @@ class Rows(_rows.Source):
         return self.samples, self.fields
 
     def numbers_of(self, values):
-        try:
-            found = numpy.asarray(values)
-        except (TypeError, ValueError, RuntimeError):
-            return None
-        if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
-            return None
-        return found.tolist() if 0 <= found.min() and found.max() < len(self) else None
+        found = _rows.integers(values)
+        return found if found and max(found) < len(self) else None
 
     def row(self, name, number):
         """As h5py and NumPy give it: memory of its own, a scalar if the array has one dimension."""
@@ -101,7 +95,7 @@ def _lengths(folder, endings):
 def _in_packed(path, old, new):
     """The samples that are the rows of a file at `old` or below it."""
     samples = Dataset(new)
-    if _manifest(new).get("settings", {}).get("shuffle") is not None:
+    if _moved.settings_of(new).get("shuffle") is not None:
         raise Error(f"{new} has its rows in another order")
     if path == old:
         return samples
@@ -115,14 +109,6 @@ def _in_packed(path, old, new):
             return samples[before:before + n]
         before += n
     raise Error(f"it is not among the files of {old} that were packed")
-
-
-def _manifest(new):
-    try:
-        with open(os.path.join(new, "manifest.json"), encoding="utf-8") as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return {}
 
 
 def _is_newer(path, new):
@@ -155,21 +141,17 @@ def _opened(key):
 
 # ---- selections ----------------------------------------------------------------------------------
 
-def _is_number(i):
-    return type(i) is int or isinstance(i, numpy.integer)
-
-
 def _some_rows(key, n):
     """The rows of n that the first part of a selection means: a number, or a list; None: leave it to the library."""
-    if _is_number(key):
+    if _rows.is_number(key):
         return int(key) % n if -n <= key < n else None
     if isinstance(key, slice):
-        if any(not (v is None or _is_number(v)) for v in (key.start, key.stop, key.step)) or (key.step or 1) < 1:
+        if any(not (v is None or _rows.is_number(v)) for v in (key.start, key.stop, key.step)) or (key.step or 1) < 1:
             return None
         found = list(range(n)[key])
     elif isinstance(key, list) or type(key) is numpy.ndarray and key.ndim == 1:
         found = list(key)
-        if not found or not all(map(_is_number, found)) or not 0 <= found[0] <= found[-1] < n \
+        if not found or not all(map(_rows.is_number, found)) or not 0 <= found[0] <= found[-1] < n \
                 or any(a >= b for a, b in zip(found, found[1:])):
             return None  # h5py refuses them
     else:
@@ -179,8 +161,8 @@ def _some_rows(key, n):
 
 def _is_plain(part):
     if isinstance(part, slice):
-        return all(v is None or _is_number(v) for v in (part.start, part.stop, part.step)) and (part.step or 1) > 0
-    return part is Ellipsis or _is_number(part)
+        return all(v is None or _rows.is_number(v) for v in (part.start, part.stop, part.step)) and (part.step or 1) > 0
+    return part is Ellipsis or _rows.is_number(part)
 
 
 def _selected(source, name, key):
@@ -399,7 +381,7 @@ class Mapped(numpy.memmap):
     def __getitem__(self, key):
         # With an ellipsis, NumPy gives arrays of no dimensions.
         first, *rest = key if type(key) is tuple and key else (key,)
-        if self._source is not None and _is_number(first) and not any(k is Ellipsis for k in rest):
+        if self._source is not None and _rows.is_number(first) and not any(k is Ellipsis for k in rest):
             made = _selected(self._source, "data", key)
             if made is not NotImplemented:
                 return made

@@ -16,6 +16,7 @@ import numpy as np  # noqa: E402
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset, random_split  # noqa: E402
 
 import stoker.arrays  # noqa: E402
+import stoker.files  # noqa: E402
 import stoker.torch  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("torch")  # importing it takes a while
@@ -29,8 +30,12 @@ def data(tmp_path_factory):
         f["x"] = np.arange(N * 12, dtype="f4").reshape(N, 3, 4)
         f["y"] = np.arange(N, dtype="i8") * 10
     np.save(root / "x.npy", np.arange(N * 5, dtype="i2").reshape(N, 5))
-    for name in ("a.h5", "x.npy"):
-        run_stoker("pack", root / name, root / f"{name}-packed", "--quiet", "--no-write-index")
+    for i in range(N):
+        (root / f"files/{i % 3}").mkdir(parents=True, exist_ok=True)
+        np.save(root / f"files/{i % 3}/{i}.npy", np.full(i + 1, i, "u1"))
+    for name in ("a.h5", "x.npy", "files"):
+        mixed = ("--shuffle", 1) if name == "files" else ()
+        run_stoker("pack", root / name, root / f"{name}-packed", *mixed, "--quiet", "--no-write-index")
     return root
 
 
@@ -119,6 +124,49 @@ class Mapped(Dataset):
         return self.x[i].astype("f4"), i
 
 
+class Files(Dataset):
+    """A file per sample, in an order of the dataset's own."""
+
+    def __init__(self, root):
+        self.packed = {root / "files": root / "files-packed"}
+        self.samples = [(str(p), int(p.stem)) for p in sorted(root.glob("files/*/*"), key=lambda p: -int(p.stem))]
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        path, label = self.samples[i]
+        file = stoker.files.member(path, self.packed)
+        assert file != path
+        return np.load(file)[-1:], label
+
+
+class Names(Files):
+    """Names below a folder, and open()."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.root, self.names = root / "files", ["/".join(p.split("/")[-2:]) for p, _ in self.samples]
+        self.samples = [None] * len(self.samples)
+
+    def __getitem__(self, i):
+        with stoker.files.open(self.root / self.names[i], "rb", packed=self.packed) as f:
+            assert isinstance(f, stoker.files.Member)
+            return np.load(f)[-1:], i
+
+
+class Table(Names):
+    """A table of pandas with the names."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        pandas = pytest.importorskip("pandas", reason="python3-pandas is not installed")
+        self.table, self.names = pandas.DataFrame({"weight": 1.5, "file": self.names}), None
+
+    def __getitem__(self, i):
+        return np.load(stoker.files.member(self.root / self.table.iloc[i]["file"], self.packed))[-1:], i
+
+
 class Nothing:
     """Samples that nobody is to read one by one."""
 
@@ -169,7 +217,9 @@ def nested(root):
 DATASETS = {"rows": Rows, "the file itself": lambda root: Rows(root, packed=False), "lazy": Lazy, "reopened": Reopened,
             "split": lambda root: random_split(Rows(root), [40, N - 40], torch.Generator().manual_seed(1))[0],
             "lazy split": lambda root: Subset(Lazy(root), list(range(30, 10, -1))), "own split": even,
-            "nested": nested, "tail": lambda root: Tail(root, [0] * 20), "mapped": Mapped}
+            "nested": nested, "tail": lambda root: Tail(root, [0] * 20), "mapped": Mapped,
+            "files": Files, "names": Names, "table": Table,
+            "some files": lambda root: Subset(Files(root), [5, 2, 9])}
 
 
 @pytest.mark.parametrize("workers", [0, 2])
