@@ -5,11 +5,11 @@ one for datasets with code of their own.
 """
 
 import collections
-import warnings
 
 import torch
 import torch.utils.data
 
+from stoker._errors import warn
 from stoker.torch import Loader, rank
 
 # Names of torch's arguments, by place.
@@ -50,8 +50,8 @@ class Given(dict):
     def warn_of_parts(self, name):
         mine, world = self.part()
         if world > 1 and mine == 0 and self.get("sampler") is None:
-            warnings.warn(f"each of {world} ranks reads its part of {name}; without a "
-                          "DistributedSampler, torch gives all of it to each", stacklevel=3)
+            warn(f"each of {world} ranks reads its part of {name}; without a DistributedSampler, torch gives all of it to "
+                 "each")
 
     def seed(self):
         """Ranks must agree on it, so a seed that each may set otherwise is for one rank alone."""

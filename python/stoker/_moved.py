@@ -3,7 +3,8 @@
 import functools
 import json
 import os
-import warnings
+
+from stoker._errors import warn
 
 
 @functools.lru_cache(maxsize=None)
@@ -11,8 +12,8 @@ def is_there(new, old):
     """Another node, or the next job, has no copy until `stoker stage` has made one there."""
     there = os.path.exists(new)
     if not there:
-        warnings.warn(f"{new} is not there: data is read from {old}, where it was. If it was staged, "
-                      "`stoker stage` makes the copy again on this node", stacklevel=4)
+        warn(f"{new} is not there: data is read from {old}, where it was. If it was staged, `stoker stage` makes the copy "
+             "again on this node")
     return there
 
 

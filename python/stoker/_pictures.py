@@ -2,10 +2,10 @@
 
 import io
 import os
-import warnings
 
 from stoker import _moved, loader as _loader
 from stoker._dataloader import Feed, as_given
+from stoker._errors import warn
 from stoker._options import image
 from stoker.torch import MapDataset
 
@@ -22,7 +22,7 @@ def _packed_of(root, packed):
     same = {old: new for old, new in packed.items() if os.path.abspath(old) == mine}
     above = next((old for old in packed if mine.startswith(os.path.abspath(old).rstrip("/") + "/")), None)
     if not same and above is not None:
-        warnings.warn(f"{root} is read as it is: what was packed is {above}, as one dataset", stacklevel=3)
+        warn(f"{root} is read as it is: what was packed is {above}, as one dataset")
     return _moved.moved(root, same)
 
 
@@ -176,6 +176,6 @@ def feed(given):
     try:
         how = _decoded(given)
     except Unlike as why:
-        warnings.warn(f"stoker reads {dataset.root}, but does not decode it: {why}", stacklevel=4)
+        warn(f"stoker reads {dataset.root}, but does not decode it: {why}")
         how = as_given(given, dataset._made)
     return Feed(dataset.dataset, dataset.root, how)

@@ -8,13 +8,13 @@ import copy
 import itertools
 import random
 import sys
-import warnings
 
 import torch
 import torch.utils.data
 
 from stoker import _rows
 from stoker._dataloader import Feed, as_given
+from stoker._errors import warn
 
 DEPTH = 4  # datasets within datasets that are looked into
 COLUMNS = 100  # of a table
@@ -167,8 +167,7 @@ def feed(given):
             return _feed(given, source, rows, asked)
     if sources:
         why = why or "which of its samples the dataset asks for is not known in advance"
-        warnings.warn(f"torch's DataLoader reads {sources[0].name}, nothing is read ahead by stoker: {why}",
-                      stacklevel=3)
+        warn(f"torch's DataLoader reads {sources[0].name}, nothing is read ahead by stoker: {why}")
     return None
 
 

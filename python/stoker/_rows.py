@@ -8,7 +8,8 @@ the program asks for, and reads it otherwise. So a wrong guess about what comes 
 import contextlib
 import numbers
 import threading
-import warnings
+
+from stoker._errors import warn
 
 _known = {}  # {key: Source, or None if there is none}
 _probing = threading.local()  # .asked: [(Source, number, field)] while a program's code is watched
@@ -75,7 +76,7 @@ def source(key, make):
 
 def unread(what, why):
     """None, and a warning that the data is read as it was before."""
-    warnings.warn(f"{what} is read where it was, and not through stoker: {why}", stacklevel=2)
+    warn(f"{what} is read where it was, and not through stoker: {why}")
 
 
 # ---- what a program asks for ---------------------------------------------------------------------

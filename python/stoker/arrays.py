@@ -13,12 +13,12 @@ import os
 
 import numpy
 
-from stoker import _moved, _rows
+from stoker import _moved, _rows, files
 from stoker._errors import Error
 from stoker.dataset import Dataset
 
 ROWS_MAX = 1024  # rows of one selection; h5py reads larger ones of a contiguous array at once
-ENDINGS = {"hdf5": (".h5", ".hdf5", ".he5"), "npy": (".npy",)}
+ENDINGS = (".h5", ".hdf5", ".he5", ".npy")
 
 
 # ---- which samples are the rows of a file --------------------------------------------------------
@@ -84,31 +84,48 @@ def _same(value, row):
         numpy.array_equal(value.astype(row.dtype), row, equal_nan=row.dtype.kind == "f")
 
 
-def _lengths(folder, endings):
-    """{path: rows} of the files of a folder, in the order in which they are one dataset."""
-    names = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names
-             if name.endswith(endings) and not name.startswith(".")]
-    return {name: len(Dataset(name, write_index=False))
-            for name in sorted(names, key=lambda n: os.fsencode(os.path.relpath(n, folder)))}
+def _files_in(folder, ending):
+    """Files of a folder, in the order in which they are one dataset."""
+    found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names
+             if name.endswith(ending) and not name.startswith(".")]
+    return sorted(found, key=lambda n: os.fsencode(os.path.relpath(n, folder)))
 
 
-def _in_packed(path, old, new):
-    """The samples that are the rows of a file at `old` or below it."""
-    samples = Dataset(new)
-    if _moved.settings_of(new).get("shuffle") is not None:
-        raise Error(f"{new} has its rows in another order")
-    if path == old:
-        return samples
-    endings = next(e for e in ENDINGS.values() if path.endswith(e))
-    lengths = _lengths(old, endings)
-    if sum(lengths.values()) != len(samples):
-        raise Error(f"{new} has {len(samples)} samples, and the files of {old} {sum(lengths.values())}")
-    before = 0
-    for name, n in lengths.items():
-        if name == path:
-            return samples[before:before + n]
-        before += n
-    raise Error(f"it is not among the files of {old} that were packed")
+class _Folder:
+    """A packed folder of files with rows: which samples are those of each file."""
+
+    def __init__(self, old, new):
+        self.samples, self.parts = Dataset(new), {}
+        first = self.samples[0]["key"] if len(self.samples) else ""
+        self.has_files = bool(first) and os.path.isfile(os.path.join(old, first))  # a sample is a file
+        if not self.has_files and _moved.settings_of(new).get("shuffle") is not None:
+            raise Error(f"{new} has its rows in another order")
+        if os.path.isfile(old):
+            self.parts[old] = range(len(self.samples))
+        elif not self.has_files:
+            self._count(_files_in(old, ENDINGS))
+            if self._end != len(self.samples):
+                raise Error(f"{new} has {len(self.samples)} samples, and the files of {old} have {self._end} rows")
+
+    def _count(self, names):
+        self._end = 0
+        for name in names:
+            first, self._end = self._end, self._end + len(Dataset(name, write_index=False))
+            self.parts[name] = range(first, self._end)
+
+    def part(self, path):
+        numbers = self.parts.get(path)
+        return None if numbers is None else self.samples[numbers.start:numbers.stop]
+
+
+def _folder_of(place):
+    """Where the rows of each file are in a packed dataset; None, after one warning, if that is not known."""
+    def opened():
+        try:
+            return _Folder(*place)
+        except (Error, OSError) as why:
+            return _rows.unread(place[0], why)
+    return _rows.source(("folder", *place), opened)
 
 
 def _is_newer(path, new):
@@ -116,26 +133,37 @@ def _is_newer(path, new):
     return os.path.exists(made) and os.stat(path).st_mtime > os.stat(made).st_mtime
 
 
-def _rows_of(name, packed):
-    """The Rows of a file that is opened by that name, or None: its own program reads it."""
+def _place_of(name, packed):
+    """(path, place it was packed to or None) of a file that is opened by that name; None: stoker does not read it."""
     if not isinstance(name, (str, bytes, os.PathLike)):
         return None
     path = os.path.abspath(os.fsdecode(name))
     place = None if packed is None else _moved.place_of(path, packed)
     if not os.path.isfile(path) or packed is not None and (place is None or not _moved.is_there(place[1], place[0])):
         return None
-    now = os.stat(path)
-    key = ("rows", path, place, now.st_mtime_ns, now.st_size)  # a program may write the file, and read it again
+    return path, place
+
+
+def _rows_of(name, packed):
+    """The Rows of a file that is opened by that name, or None: its own library reads it."""
+    found = _place_of(name, packed)
+    if found is None or found[1] is not None and _folder_of(found[1]) is None:
+        return None
+    now = os.stat(found[0])
+    key = ("rows", *found, now.st_mtime_ns, now.st_size)  # a program may write the file, and read it again
     return _rows.source(key, lambda: _opened(key))
 
 
 def _opened(key):
     _, path, place, *_ = key
     try:
-        if place is not None and _is_newer(path, place[1]):
+        if place is None:
+            return Rows(key, Dataset(path))
+        if _is_newer(path, place[1]):
             return _rows.unread(path, f"it is newer than {place[1]}")
-        return Rows(key, Dataset(path) if place is None else _in_packed(path, *place))
-    except (Error, OSError, StopIteration) as why:
+        samples = _folder_of(place).part(path)
+        return None if samples is None else Rows(key, samples)
+    except (Error, OSError) as why:
         return _rows.unread(path, why)
 
 
@@ -395,9 +423,18 @@ def _load(args, named):
     return load(*args, **named)
 
 
+def _is_sample(file, packed):
+    """Whether a file is a sample by itself, not the rows of several."""
+    found = _place_of(file, packed) if packed else None
+    folder = _folder_of(found[1]) if found else None
+    return folder is not None and folder.has_files
+
+
 def load(file, mmap_mode=None, *args, packed=None, **named):
     """numpy.load. An array that is mapped to be read (mmap_mode="r") has rows of stoker. packed: {file or folder: its
     packed dataset}."""
+    if mmap_mode == "r" and _is_sample(file, packed):
+        return numpy.load(files.member(file, packed), None, *args, **named)
     made = numpy.load(file, mmap_mode, *args, **named)
     if mmap_mode != "r" or type(made) is not numpy.memmap:
         return made

@@ -7,11 +7,10 @@ import operator
 import os
 import sys
 import threading
-import warnings
 import weakref
 
 from stoker import _collate, _sampler, _stoker, _work
-from stoker._errors import Error, StaleError, UsageError
+from stoker._errors import Error, StaleError, UsageError, warn
 from stoker._options import OPTIONS, PYTHON, document, take_options
 from stoker.dataset import Dataset, Samples
 
@@ -49,15 +48,6 @@ def _on_its_way(running, frame):
             return unseen[2] if frame.f_lasti == unseen[1] else None
         frame = frame.f_back
     return None
-
-
-def _warn(path, text):
-    """As of the line of the program that led here."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
-        frame, level = frame.f_back, level + 1
-    if text is not None:
-        warnings.warn(f"{path}: {text}", stacklevel=level)
 
 
 class Batch:
@@ -450,7 +440,9 @@ class Loader:
             running = self._running = self._open(rank, world, epoch, left, state)
             if rank == 0 and not self._warned:
                 self._warned = True
-                _warn(self._data.path, running.warning())
+                text = running.warning()
+                if text is not None:
+                    warn(f"{self._data.path}: {text}")
         return running
 
     def _start_picked(self):
