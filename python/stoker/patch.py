@@ -474,11 +474,18 @@ def parsed(path, main):
         return source, None, f"not looked at: {wrong}"
 
 
+def unfed(files):
+    """What is missing for the loader's threads, if anything."""
+    if any(script and any(script.calls({LOADER})) for _, _, script, _ in files):
+        return []
+    return ["no torch DataLoader: data comes from stoker, but nothing is read ahead; a loop over stoker.Loader is faster"]
+
+
 def diff_of_all(main, root, **what):
     """(the diff, what it changes) of a script and its own modules, by names below root."""
     files = [(path, *parsed(path, main)) for path in own_files(main, root)]
     feeds = any(is_fed(source, **what) for _, source, script, _ in files if script)
-    text, said = "", []
+    text, said = "", unfed(files) if feeds else []
     for path, source, script, why in files:
         if script:
             edit(script, **what, feeds=feeds)
