@@ -44,10 +44,15 @@ def moved(path, places):
     return new if below == "." else os.path.join(new, below)
 
 
-def settings_of(packed):
-    """The settings that a dataset was packed with, by its manifest."""
+def manifest_of(packed):
+    """How a dataset was packed; {}: not known."""
     try:
         with open(os.path.join(packed, "manifest.json"), encoding="utf-8") as f:
-            return json.load(f)["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
+            made = json.load(f)
+    except (OSError, ValueError):
         return {}
+    return made if isinstance(made, dict) else {}
+
+
+def settings_of(packed):
+    return manifest_of(packed).get("settings") or {}

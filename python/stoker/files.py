@@ -146,3 +146,57 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
         return builtins.open(file, mode, buffering, encoding, errors, newline, *more)
     made = Member(data, os.fspath(file))
     return made if mode == "rb" else io.TextIOWrapper(made, encoding, errors, newline)
+
+
+# ---- TFRecord ------------------------------------------------------------------------------------
+
+RECORDS_END = (".tfrecord", ".tfrecords", ".tfrec", ".tfr")
+
+
+def _listed(filenames):
+    """Paths, as one or several; None: they are something else, such as a tensor."""
+    names = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, (str, bytes, os.PathLike)) for n in names):
+        return None
+    return [os.path.abspath(os.fsdecode(name)) for name in names]
+
+
+def _all_of(place):
+    """The files that were packed."""
+    if os.path.isfile(place):
+        return {place}
+    return {os.path.join(at, name) for at, _, names in os.walk(place) for name in names
+            if not name.startswith(".") and (name.endswith(RECORDS_END) or ".tfrecord-" in name)}
+
+
+def _first_record(path):
+    with builtins.open(path, "rb") as f:
+        head = f.read(12)
+        return head + f.read(min(int.from_bytes(head[:8], "little"), 1 << 30))
+
+
+def _shards(names, old, new):
+    """The shards that hold the records of some files, and no others; None, with a warning, if there are none."""
+    made = _moved.manifest_of(new)
+    shards = [os.path.join(new, s["name"]) for s in made.get("shards", ())]
+    if made.get("format") != "tfrecord" or made.get("compression") or not shards:
+        return _rows.unread(old, f"{new} is not TFRecord without compression")
+    if set(names) != _all_of(old):
+        return _rows.unread(old, f"{new} has the records of other files, too")
+    if _first_record(sorted(names, key=os.fsencode)[0]) != _first_record(shards[0]):
+        return _rows.unread(old, f"{new} has other records, or in another order")
+    return shards
+
+
+def records(filenames, packed):
+    """For tf.data.TFRecordDataset: the shards that files were packed to, as a list of paths, if they hold the same
+    records; else the file names. packed: {folder or file: its packed dataset}."""
+    names = _listed(filenames)
+    places = {_moved.place_of(name, packed) for name in names or ()}
+    place = places.pop() if len(places) == 1 else None
+    if place is None or not _moved.is_there(place[1], place[0]):
+        return filenames
+    try:
+        return _shards(names, *place) or filenames
+    except OSError as why:
+        return _rows.unread(place[0], why) or filenames

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+def records(filenames: Any, packed: Mapping[Any, Any]) -> Any: ...
 def member(path: Any, packed: Mapping[Any, Any]) -> Any: ...
 def open(
     file: Any,

@@ -21,6 +21,7 @@ import sys
 import tokenize
 
 PICTURES, LOADER = "torchvision.datasets.ImageFolder", "torch.utils.data.DataLoader"
+RECORDS = "tensorflow.data.TFRecordDataset"
 # Calls that open data: their first argument is its path, or several, and this is its name.
 OPENERS = {
     PICTURES: "root", "torchvision.datasets.DatasetFolder": "root", "torchvision.io.read_image": "path",
@@ -213,10 +214,14 @@ def holds_rows(places):
     return not places or holds(places, lambda name: name.endswith(ROWS_END))
 
 
+def is_records(name):
+    return name.endswith((".tfrecord", ".tfrecords", ".tfrec", ".tfr")) or ".tfrecord-" in name
+
+
 def holds_files(places):
     """Folders of files with a sample each."""
     return holds([p for p in places if not pathlib.Path(p).is_file()],
-                 lambda name: not name.endswith((".h5", ".hdf5", ".he5")))
+                 lambda name: not name.endswith((".h5", ".hdf5", ".he5")) and not is_records(name))
 
 
 def take_pictures(script, places):
@@ -258,19 +263,24 @@ def needs_descriptors(script):
     return any(isinstance(n, ast.Attribute) and n.attr == "fileno" for n in ast.walk(script.tree))
 
 
+def wrap_path(script, path, function, places):
+    begin, end = script.span(path)
+    script.insert(begin, f"stoker.files.{function}(")
+    script.insert(end, f", {literal(places)})")
+    script.needs.add("import stoker.files")
+
+
 def take_files(script, places):
     """What opens a file of a folder that was packed gets its bytes from there."""
     for call in script.calls(OPENERS):
         name, path = script.name_of(call.func), script.argument(call, OPENERS[script.name_of(call.func)], 0)
-        if name in ROWS and maps_rows(script, call) or name == PICTURES or not only_reads(script, call):
+        if name in ROWS and maps_rows(script, call) or name in (PICTURES, RECORDS) or not only_reads(script, call):
             continue
         if name == "builtins.open" and path is not None and not needs_descriptors(script):
             script.replace(call.func, "stoker.files.open")
             script.add_keywords(call, {"packed": literal(places)})
         elif name in TAKE_FILES and path is not None:
-            begin, end = script.span(path)
-            script.insert(begin, "stoker.files.member(")
-            script.insert(end, f", {literal(places)})")
+            wrap_path(script, path, "member", places)
         else:
             script.say(call, f"{script.text(call.func)} takes no file from packed data: not changed")
             continue
@@ -278,11 +288,29 @@ def take_files(script, places):
         script.needs.add("import stoker.files")
 
 
+def take_records(script, places):
+    """tf.data reads the shards of files that were packed, if they are TFRecord."""
+    for call in script.calls({RECORDS}):
+        names, packing = script.argument(call, "filenames", 0), script.argument(call, "compression_type", 1)
+        if names is None or packing is not None and getattr(packing, "value", True):
+            script.say(call, "the shards are not compressed as these files may be: give TFRecordDataset the names of the "
+                       "shards by hand")
+            continue
+        wrap_path(script, names, "records", places)
+        script.say(call, "TFRecordDataset reads the shards of the packed dataset")
+    shards = ", ".join(f"{new}/*.tfrecord" for new in places.values())
+    listed = [call for call in script.calls({"tensorflow.data.Dataset.list_files", "tensorflow.io.gfile.glob"})]
+    for node in (*listed, *(n for n in passed_on(script) if script.name_of(n) == RECORDS)):
+        script.say(node, f"not changed: list the shards by hand, {shards}")
+
+
 def stand_in(script, places):
     """What reads the data becomes what reads it through stoker."""
     take_pictures(script, places)
     if holds_rows(places):
         take_rows(script, places)
+    if places and holds(places, is_records):
+        take_records(script, places)
     if places and holds_files(places):
         take_files(script, places)
     for node in passed_on(script) if script.edits else ():

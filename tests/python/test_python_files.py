@@ -8,7 +8,7 @@ import random
 import pytest
 
 from conftest import run_stoker
-from pythonlib import stoker
+from pythonlib import stoker, write_records
 
 import stoker.files
 
@@ -115,3 +115,34 @@ def test_a_source_in_another_process(packed):
     assert again.numbers_of([str(p) for p in paths(folder)]) == again.numbers_of([(p, 3) for p in paths(folder)])
     assert again.numbers_of([p.relative_to(folder) for p in paths(folder)]) is not None
     assert again.numbers_of([pathlib.Path("x")]) is None and again.numbers_of([1]) is None and again.numbers_of([]) is None
+
+
+def example(data):
+    """A tf.train.Example with one feature, x: messages within messages, each with its length."""
+    for tag in (10, 10, 18, None, 10, 10):
+        data = b"\x0a\x01x" + data if tag is None else bytes([tag]) + varint(len(data)) + data
+    return data
+
+
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
+def test_shards_for_tensorflow(tmp_path):
+    """TFRecordDataset gets the shards if they hold the very records of its files; else its files."""
+    (tmp_path / "d").mkdir()
+    names = [str(tmp_path / f"d/{i}.tfrecord") for i in range(3)]
+    want = [example(f"{i} {k}".encode() * 40) for i in range(3) for k in range(5)]
+    for i, name in enumerate(names):
+        write_records(name, want[5 * i:5 * i + 5])
+    run_stoker("pack", tmp_path / "d", tmp_path / "p", "--quiet", "--shard-size", "1K", "--no-write-index")
+    places = {tmp_path / "d": tmp_path / "p"}
+    shards = stoker.files.records(names[::-1], places)
+    assert len(shards) > 1 and all(str(tmp_path / "p") in name for name in shards)
+    assert b"".join(pathlib.Path(s).read_bytes() for s in shards) == b"".join(pathlib.Path(n).read_bytes() for n in names)
+    assert stoker.files.records("/elsewhere/x", places) == "/elsewhere/x" and stoker.files.records(3, places) == 3
+    run_stoker("pack", tmp_path / "d", tmp_path / "z", "--compress", "zstd", "--quiet", "--no-write-index")
+    run_stoker("pack", tmp_path / "d", tmp_path / "s", "--shuffle", 1, "--quiet", "--no-write-index")
+    for given, packed, why in ((names[:2], "p", "other files, too"), (names[0], "p", "other files"), (names, "z", "compression"), (names, "s", "order")):
+        with pytest.warns(UserWarning, match=why):
+            assert stoker.files.records(given, {tmp_path / "d": tmp_path / packed}) == given

@@ -507,3 +507,15 @@ def test_only_calls_that_can_read_the_data(tmp_path):
                                  ("pictures", "stoker.files.open(p,", "x = h5py.File(p)\n")):
         made, _ = patched(text, packed={str(tmp_path / name): "/b"})
         assert changed in made and stays in made
+
+
+def test_records_of_tensorflow(tmp_path):
+    """tf.data reads the shards; what a patch cannot see into is said, with what to do."""
+    (tmp_path / "1.tfrecord").touch()
+    head, places = "import tensorflow as tf\n", {str(tmp_path): "/b"}
+    for call, want in (("tf.data.TFRecordDataset(files)", True), ("tf.data.TFRecordDataset(filenames=files)", True),
+                       ("tf.data.TFRecordDataset(files, '')", True), ("tf.data.TFRecordDataset(files, 'GZIP')", False),
+                       ("tf.data.TFRecordDataset(files, compression_type=c)", False),
+                       ("tf.data.Dataset.list_files(p).interleave(tf.data.TFRecordDataset)", False)):
+        made, said = patched(f"{head}d = {call}\n", packed=places)
+        assert (f"stoker.files.records(files, {places!r})" in made) == want and ("by hand" in said[0]) != want
