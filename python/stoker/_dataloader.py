@@ -116,7 +116,7 @@ def DataLoader(*args, **named):
     Of a stoker.torch.ImageFolder it gives (pictures, labels), as torch's does: decoded by threads if torchvision's
     transforms are ones that the decoder has (RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, ToTensor,
     Normalize), else by the transform itself in `num_workers` processes. Of a dataset that reads rows by
-    stoker.arrays, or files by stoker.member(), it gives what the dataset's own code makes of them. A rank gets the
+    stoker.arrays, or files by stoker.files, it gives what the dataset's own code makes of them. A rank gets the
     part that its DistributedSampler says; without one, its part of what is shuffled, and all of what is not. For
     other datasets and samplers it is torch's DataLoader.
     """

@@ -1,4 +1,4 @@
-"""Reading ahead for a torch Dataset with code of its own, whose data stoker reads (stoker.arrays, stoker.member).
+"""Reading ahead for a torch Dataset with code of its own, whose data stoker reads (stoker.arrays, stoker.files).
 
 A few samples are made while their reads are watched: they show which sample of stoker the code asks for, given its own
 number. A loader then reads those in its order and primes the stand-ins with each (_rows.py) before the code runs.
@@ -147,7 +147,7 @@ def _largest_first(asked):
     return sorted(found.values(), key=size, reverse=True)
 
 
-def _unlike(given, name):
+def _unlike(given):
     """Why code that stoker feeds would not do what it does in torch's loader; None: it would."""
     if given.get("worker_init_fn") is not None and given.get("num_workers"):
         return "worker_init_fn is for torch's worker processes"
@@ -160,7 +160,7 @@ def feed(given):
         return None
     asked = _probe(dataset, sorted({0, len(dataset) // 2, len(dataset) - 1}))
     sources = _largest_first(asked) if asked else []
-    why = _unlike(given, sources[0].name) if sources else None
+    why = _unlike(given) if sources else None
     for source in sources if why is None else []:
         rows = _numbers(dataset, source, asked)
         if rows is not None:

@@ -62,6 +62,8 @@ def _pack(value):
 
 
 def _end_with_parent(parent):
+    """parent: None if it is not the program, but a server of Python's that forks for it, and ends with it."""
+    parent = parent or os.getppid()
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -162,10 +164,11 @@ class Processes:
     def __init__(self, transform, count, context):
         context = multiprocessing.get_context(context or "fork")
         self._pid = os.getpid()
+        parent = None if context.get_start_method() == "forkserver" else self._pid
         self._idle, self._all, self._broken = queue.SimpleQueue(), [], False
         for _ in range(count):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, transform, os.getpid()),
+            process = context.Process(target=_serve, args=(theirs, transform, parent),
                                       daemon=True)
             process.start()
             theirs.close()

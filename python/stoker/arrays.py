@@ -413,7 +413,15 @@ class Mapped(numpy.memmap):
             made = _selected(self._source, "data", key)
             if made is not NotImplemented:
                 return made
+        elif self._source is not None:
+            self._note(first)
         return super().__getitem__(key)
+
+    def _note(self, key):
+        """Rows that are mapped are not read ahead."""
+        rows = _some_rows(key, len(self))
+        for row in rows if isinstance(rows, list) else ():
+            _rows.note(self._source, row, "data")
 
     def __reduce__(self):
         return super().__reduce__() if self._call is None else (_load, self._call)

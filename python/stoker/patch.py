@@ -504,7 +504,7 @@ def parsed(path, main):
 
 def unfed(files):
     """What is missing for the loader's threads, if anything."""
-    if any(script and any(script.calls({LOADER})) for _, _, script, _ in files):
+    if any(script and any(script.calls({LOADER, RECORDS})) for _, _, script, _ in files):
         return []
     return ["no torch DataLoader: data comes from stoker, but nothing is read ahead; a loop over stoker.Loader is faster"]
 

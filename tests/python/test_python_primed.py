@@ -113,6 +113,19 @@ class Unlike(Rows):
         return super().__getitem__((i * 7 + 3) % N)
 
 
+class Series(Dataset):
+    """A window over a mapped array, and the row behind it."""
+
+    def __init__(self, root):
+        self.x = stoker.arrays.load(root / "x.npy", mmap_mode="r")
+
+    def __len__(self):
+        return N - 4
+
+    def __getitem__(self, i):
+        return self.x[i:i + 4] + 0, self.x[i + 4]
+
+
 class Mapped(Dataset):
     def __init__(self, root):
         self.x = stoker.arrays.load(root / "x.npy", mmap_mode="r", packed={root / "x.npy": root / "x.npy-packed"})
@@ -246,11 +259,11 @@ def test_batches_as_torch_gives_them(data):
     assert next(iter(made(dataset, batch_size=3, collate_fn=len, num_workers=2))) == 3
 
 
-@pytest.mark.parametrize("dataset", [Rows, Lazy])
-def test_spawned_workers(data, dataset):
+@pytest.mark.parametrize("dataset, method", [(Rows, "spawn"), (Lazy, "spawn"), (Lazy, "forkserver")])
+def test_spawned_workers(data, dataset, method):
     """A program that must not fork reads the same."""
     dataset = dataset(data)
-    batches = made(dataset, batch_size=20, num_workers=1, multiprocessing_context=multiprocessing.get_context("spawn"))
+    batches = made(dataset, batch_size=20, num_workers=1, multiprocessing_context=multiprocessing.get_context(method))
     assert samples(batches) == samples(DataLoader(dataset, batch_size=20))
 
 
@@ -277,7 +290,7 @@ def test_ranks(data):
 
 
 @pytest.mark.parametrize("dataset, options", [
-    (Window, {}), (Unlike, {}), (Rows, {"num_workers": 1, "worker_init_fn": print})])
+    (Window, {}), (Series, {}), (Unlike, {}), (Rows, {"num_workers": 1, "worker_init_fn": print})])
 def test_what_cannot_be_read_ahead_is_torchs(data, dataset, options):
     """The same samples, if slower, and a warning that says why."""
     dataset = dataset(data)
