@@ -89,7 +89,7 @@ def _seed(number):
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number & 0xffffffff)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(number)
+        sys.modules["torch"].default_generator.manual_seed(number)  # manual_seed() looks for GPUs, every time
 
 
 def _sendable(error):
