@@ -1,8 +1,9 @@
 /*
- * draw.c - divide() and draw(): samples chosen by chance, by the library. Numbers travel as bytes
+ * draw.c - divide(), draw() and permuted(): samples chosen by chance, by the library. Numbers travel as bytes
  * of uint64, float64 or uint32 in the machine's order: the stable ABI of Python 3.9 has no buffers.
  */
 #include "pystk.h"
+#include "base/perm.h"
 #include "load/draw.h"
 
 #include <stdlib.h>
@@ -79,5 +80,23 @@ PyObject *stk_py_draw(PyObject *self, PyObject *args)
         Py_DECREF(out);
         return stk_py_raise(&err);
     }
+    return out;
+}
+
+/* permuted(n, seed) -> numbers: which sample each one of a dataset is that was packed with --shuffle */
+PyObject *stk_py_permuted(PyObject *self, PyObject *args)
+{
+    unsigned long long n, seed;
+    struct stk_perm perm;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KK", &n, &seed))
+        return NULL;
+    if (n > PY_SSIZE_T_MAX / sizeof(uint64_t))
+        return PyErr_NoMemory();
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n * sizeof(uint64_t)));
+    uint64_t *number = out ? (void *)PyBytes_AsString(out) : NULL;
+    stk_perm_init(&perm, n, seed);
+    for (uint64_t i = 0; number && i < n; i++)
+        number[i] = stk_perm_at(&perm, i);
     return out;
 }

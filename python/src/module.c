@@ -170,6 +170,7 @@ static PyMethodDef functions[] = {
     {"state_at", stk_py_state_at, METH_VARARGS, NULL},
     {"divide", stk_py_divide, METH_VARARGS, NULL},
     {"draw", stk_py_draw, METH_VARARGS, NULL},
+    {"permuted", stk_py_permuted, METH_VARARGS, NULL},
     {"page", stk_py_page, METH_VARARGS, NULL},
     {"end_helper", stk_py_end_helper, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -132,6 +132,7 @@ PyObject *stk_py_page(PyObject *self, PyObject *args);
 
 PyObject *stk_py_divide(PyObject *self, PyObject *args);
 PyObject *stk_py_draw(PyObject *self, PyObject *args);
+PyObject *stk_py_permuted(PyObject *self, PyObject *args);
 
 /* ---- options.c: what the tables of options say ---- */
 

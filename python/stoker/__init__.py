@@ -58,7 +58,7 @@ def rank():
 
 
 def __getattr__(name):
-    if name in ("torch", "tf"):
+    if name in ("arrays", "files", "torch", "tf"):
         return importlib.import_module(f"stoker.{name}")
     raise AttributeError(f"module 'stoker' has no attribute {name!r}")
 

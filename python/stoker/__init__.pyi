@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from stoker import tf as tf, torch as torch
+from stoker import arrays as arrays, files as files, tf as tf, torch as torch
 from stoker._errors import (
     AccessError as AccessError,
     CorruptError as CorruptError,

@@ -1,6 +1,8 @@
 """The exceptions: what went wrong, in which file, at which byte."""
 
 import errno as _errno
+import sys
+import warnings
 
 from stoker import _stoker
 
@@ -115,3 +117,11 @@ def make(code, errno, path, offset, text):
         error.errno = errno
         error.filename = path
     return error
+
+
+def warn(text):
+    """As of the line of the program that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)

@@ -1,17 +1,13 @@
-"""What a script with torchvision's ImageFolder and a torch DataLoader needs to read through stoker with
-two names changed: stoker.torch.ImageFolder and stoker.torch.DataLoader.
-"""
+"""torchvision's ImageFolder over stoker, and what its pictures need of a loader: see _dataloader.py."""
 
 import io
 import os
-import warnings
-
-import torch
-import torch.utils.data
 
 from stoker import _moved, loader as _loader
+from stoker._dataloader import Feed, as_given
+from stoker._errors import warn
 from stoker._options import image
-from stoker.torch import Loader, MapDataset, rank
+from stoker.torch import MapDataset
 
 
 def _open_picture(data):
@@ -26,7 +22,7 @@ def _packed_of(root, packed):
     same = {old: new for old, new in packed.items() if os.path.abspath(old) == mine}
     above = next((old for old in packed if mine.startswith(os.path.abspath(old).rstrip("/") + "/")), None)
     if not same and above is not None:
-        warnings.warn(f"{root} is read as it is: what was packed is {above}, as one dataset", stacklevel=3)
+        warn(f"{root} is read as it is: what was packed is {above}, as one dataset")
     return _moved.moved(root, same)
 
 
@@ -162,70 +158,7 @@ def decode_of(transform, field=None):
     return _text(made, field)
 
 
-# ---- the loader ----------------------------------------------------------------------------------
-
-# Names of torch's arguments, by place.
-PLACES = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
-          "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
-
-
-class _Given(dict):
-    """The arguments of a torch DataLoader, by name."""
-
-    def __init__(self, args, named):
-        if len(args) > len(PLACES) or set(PLACES[:len(args)]) & set(named):
-            torch.utils.data.DataLoader(*args, **named)  # raises, in its own words
-        super().__init__(zip(PLACES, args), **named)
-
-    def is_ours(self):
-        sampler = self.get("sampler")
-        return isinstance(self.get("dataset"), ImageFolder) and self.get("batch_sampler") is None and \
-            self.get("batch_size", 1) is not None and \
-            (sampler is None or type(sampler) is torch.utils.data.DistributedSampler)
-
-    def mixes(self):
-        sampler = self.get("sampler")
-        return bool(self.get("shuffle")) if sampler is None else sampler.shuffle
-
-    def part(self):
-        """(rank, world). Without a sampler, torch gives every rank all of it: right for validation. In
-        training, ranks that read the same would be a mistake, and what wraps torch's loaders (Lightning,
-        Accelerate) does not know ours."""
-        sampler = self.get("sampler")
-        if sampler is not None:
-            return sampler.rank, sampler.num_replicas
-        return rank() if self.mixes() else (0, 1)
-
-    def warn_of_parts(self):
-        mine, world = self.part()
-        if world > 1 and mine == 0 and self.get("sampler") is None:
-            warnings.warn(f"each of {world} ranks reads its part of {self['dataset'].root}; without a "
-                          "DistributedSampler, torch gives all of it to each", stacklevel=3)
-
-    def seed(self):
-        """Ranks must agree on it, so a seed that each may set otherwise is for one rank alone."""
-        generator = self.get("generator")
-        if self.get("sampler") is not None:
-            return self["sampler"].seed
-        if self.part()[1] > 1:
-            return 0
-        seed = torch.initial_seed() if generator is None else generator.initial_seed()
-        return seed & (2**63 - 1)
-
-    def samples(self):
-        """A sampler that drops the last samples so that all ranks have as many drops the same ones each time
-        if it does not shuffle."""
-        sampler, all_of_it = self.get("sampler"), self["dataset"].dataset
-        if sampler is None or sampler.shuffle or not sampler.drop_last:
-            return all_of_it
-        return all_of_it[:len(all_of_it) // sampler.num_replicas * sampler.num_replicas]
-
-
-def _as_given(given):
-    """Samples as the dataset's own code makes them, in worker processes."""
-    return {"transform": given["dataset"]._made, "workers": given.get("num_workers", 0),
-            "collate": given.get("collate_fn") or torch.utils.data.default_collate}
-
+# ---- for the loader ------------------------------------------------------------------------------
 
 def _decoded(given):
     dataset = given["dataset"]
@@ -235,48 +168,14 @@ def _decoded(given):
             "as_tuple": (dataset.image, dataset.label)}
 
 
-def _how(given):
+def feed(given):
+    """Pictures that threads decode, if they can; else samples as the folder's own code makes them."""
+    dataset = given["dataset"]
+    if not isinstance(dataset, ImageFolder):
+        return None
     try:
-        return _decoded(given)
+        how = _decoded(given)
     except Unlike as why:
-        warnings.warn(f"stoker reads {given['dataset'].root}, but does not decode it: {why}",
-                      stacklevel=4)
-        return _as_given(given)
-
-
-class Pictures(Loader):
-    """The Loader that stoker.torch.DataLoader gives: has the names of torch's, and its sampler's epoch."""
-
-    def __init__(self, given):
-        my_rank, world = given.part()
-        super().__init__(given.samples(), given.get("batch_size", 1), shuffle=given.mixes(), seed=given.seed(),
-                         last="drop" if given.get("drop_last") else "short", rank=my_rank, world=world,
-                         pin_memory=given.get("pin_memory", False), **_how(given))
-        self.dataset = given["dataset"]
-        self.sampler, self.batch_size = given.get("sampler"), self.batch
-        self.drop_last = bool(given.get("drop_last"))
-        self.num_workers = given.get("num_workers", 0)
-        self._set_epoch = getattr(self.sampler, "epoch", 0)  # what the program set last
-
-    def __iter__(self):
-        epoch = getattr(self.sampler, "epoch", 0)
-        if epoch != self._set_epoch:
-            self._set_epoch = epoch
-            self.set_epoch(epoch)
-        return super().__iter__()
-
-
-def DataLoader(*args, **named):
-    """A stoker Loader for a stoker.torch.ImageFolder, with the arguments of a torch DataLoader.
-
-    Gives (pictures, labels), as torch's does: decoded by threads if torchvision's transforms are ones
-    that the decoder has (RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, ToTensor,
-    Normalize), else by the transform itself in `num_workers` processes. A rank gets the part that its
-    DistributedSampler says; without one, its part of what is shuffled, and all of what is not. For
-    other datasets and samplers it is torch's DataLoader.
-    """
-    given = _Given(args, named)
-    if not given.is_ours():
-        return torch.utils.data.DataLoader(**given)
-    given.warn_of_parts()
-    return Pictures(given)
+        warn(f"stoker reads {dataset.root}, but does not decode it: {why}")
+        how = as_given(given, dataset._made)
+    return Feed(dataset.dataset, dataset.root, how)

@@ -62,6 +62,8 @@ def _pack(value):
 
 
 def _end_with_parent(parent):
+    """parent: None if it is not the program, but a server of Python's that forks for it, and ends with it."""
+    parent = parent or os.getppid()
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -87,7 +89,7 @@ def _seed(number):
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number & 0xffffffff)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(number)
+        sys.modules["torch"].default_generator.manual_seed(number)  # manual_seed() looks for GPUs, every time
 
 
 def _sendable(error):
@@ -162,10 +164,11 @@ class Processes:
     def __init__(self, transform, count, context):
         context = multiprocessing.get_context(context or "fork")
         self._pid = os.getpid()
+        parent = None if context.get_start_method() == "forkserver" else self._pid
         self._idle, self._all, self._broken = queue.SimpleQueue(), [], False
         for _ in range(count):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, transform, os.getpid()),
+            process = context.Process(target=_serve, args=(theirs, transform, parent),
                                       daemon=True)
             process.start()
             theirs.close()
@@ -263,11 +266,18 @@ class Work:
         return {**self.__dict__, "_team": None, "_pid": None}
 
 
+def samples_of(held, first, end, numbers, numbered):
+    """Samples of a batch, as Dataset gives them; if `numbered`, (which it is of what the loader was given, sample)."""
+    made = [held.sample(i) for i in range(first, end)]
+    return list(zip(held.ids(numbers).tolist()[first:end], made)) if numbered else made
+
+
 class Job:
     """The samples of a batch on their way through the transform."""
 
-    def __init__(self, work, held, numbers, seed):
+    def __init__(self, work, held, numbers, seed, numbered=False):
         n, self._work, self._held, self._numbers = len(held), work, held, numbers
+        self._numbered = numbered
         # Any mixture will do: equal for equal seeds, epochs and samples, and for those alone.
         key = (seed * 0x9e3779b97f4a7c15 + held.epoch) * 0xd1b54a32d192ed03
         self._seeds = [(key + i) % 2**64 * 0x8cb92ba72f3d8dd7 % 2**63 for i in held.ids().tolist()]
@@ -279,7 +289,7 @@ class Job:
     def _submit(self, chunk):
         done, _, _ = chunk.at
         first = chunk.first + len(done)
-        samples = [self._held.sample(i) for i in range(first, chunk.end)]
+        samples = samples_of(self._held, first, chunk.end, self._numbers, self._numbered)
         chunk.at = (done, *self._work.submit(samples, self._seeds[first:chunk.end]))
 
     def _finish(self, chunk):

@@ -7,11 +7,10 @@ import operator
 import os
 import sys
 import threading
-import warnings
 import weakref
 
 from stoker import _collate, _sampler, _stoker, _work
-from stoker._errors import Error, StaleError, UsageError
+from stoker._errors import Error, StaleError, UsageError, warn
 from stoker._options import OPTIONS, PYTHON, document, take_options
 from stoker.dataset import Dataset, Samples
 
@@ -49,15 +48,6 @@ def _on_its_way(running, frame):
             return unseen[2] if frame.f_lasti == unseen[1] else None
         frame = frame.f_back
     return None
-
-
-def _warn(path, text):
-    """As of the line of the program that led here."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
-        frame, level = frame.f_back, level + 1
-    if text is not None:
-        warnings.warn(f"{path}: {text}", stacklevel=level)
 
 
 class Batch:
@@ -216,6 +206,8 @@ class Loader:
 
     # -- what the loop gets --
 
+    _numbered = False  # whether the transform gets (number, sample)
+
     def _set_shape(self, own):
         """What is made of a batch."""
         self.transform, self.collate = own.get("transform"), own.get("collate")
@@ -243,14 +235,14 @@ class Loader:
     def _samples(self, held):
         """The samples of a batch, as Dataset gives them, transformed."""
         if self._work is None:
-            return [held.sample(i) for i in range(len(held))]
+            return _work.samples_of(held, 0, len(held), self._numbers, self._numbered)
         self._look_ahead()
         return self._job(held).result()
 
     def _job(self, held):
         job = self._jobs.get(held)
         if job is None:
-            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed)
+            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed, self._numbered)
         return job
 
     def _look_ahead(self):
@@ -448,7 +440,9 @@ class Loader:
             running = self._running = self._open(rank, world, epoch, left, state)
             if rank == 0 and not self._warned:
                 self._warned = True
-                _warn(self._data.path, running.warning())
+                text = running.warning()
+                if text is not None:
+                    warn(f"{self._data.path}: {text}")
         return running
 
     def _start_picked(self):

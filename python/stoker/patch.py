@@ -5,7 +5,7 @@
 
 It prints a unified diff, for `patch train.py train.py.diff`, and never changes the script. It knows
 calls by the names that the script imports: torchvision's ImageFolder, torch's DataLoader, and what
-opens files (h5py.File, numpy.load, tf.data, …). Modules that the script imports from its own folder
+opens files (h5py.File, numpy.load, open, tf.data, …). Modules that the script imports from its own folder
 are looked at as well: the diff may be for several files. Exit status: 0 with a patch, 1 if it found
 nothing to change, 2 for wrong usage.
 """
@@ -14,12 +14,14 @@ import argparse
 import ast
 import difflib
 import io
+import itertools
 import pathlib
 import re
 import sys
 import tokenize
 
 PICTURES, LOADER = "torchvision.datasets.ImageFolder", "torch.utils.data.DataLoader"
+RECORDS = "tensorflow.data.TFRecordDataset"
 # Calls that open data: their first argument is its path, or several, and this is its name.
 OPENERS = {
     PICTURES: "root", "torchvision.datasets.DatasetFolder": "root", "torchvision.io.read_image": "path",
@@ -41,6 +43,12 @@ OPENERS = {
 MODES = {"h5py.File": (1, "r"), "builtins.open": (1, "r"), "gzip.open": (1, "rb"), "numpy.memmap": (2, "r+"),
          "tarfile.open": (1, "r"), "zipfile.ZipFile": (1, "r"), "tensorflow.io.gfile.GFile": (1, "r"),
          "netCDF4.Dataset": (1, "r"), "zarr.open": (1, "a")}
+# Calls that take rows of arrays: those of stoker.arrays, which also take where the data was packed to.
+ROWS = {"h5py.File": "stoker.arrays.File", "numpy.load": "stoker.arrays.load"}
+ROWS_END = (".h5", ".hdf5", ".he5", ".npy")
+# Calls that take an open file in the place of a path, whatever it is named.
+TAKE_FILES = {"torch.load", "numpy.load", "PIL.Image.open", "soundfile.read", "zipfile.ZipFile", "gzip.open",
+              "pandas.read_parquet", "pyarrow.parquet.read_table", "pyarrow.parquet.ParquetFile"}
 # Arguments of a DataLoader that may be given without their names.
 LOADER_PLACES = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
                  "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
@@ -133,7 +141,9 @@ class Script:
         return last
 
     def say(self, node, text):
-        self.said.append(f"line {node.lineno}: {text}")
+        line = f"line {node.lineno}: {text}"
+        if line not in self.said:
+            self.said.append(line)
 
     def argument(self, call, name, place):
         """The value of an argument by its name or place: a node, or None."""
@@ -188,7 +198,33 @@ def is_plain(script, call):
     return not code
 
 
-def read_packed(script, places):
+def names_in(place):
+    """Some names of files at a place."""
+    place = pathlib.Path(place)
+    found = (p.name for p in place.rglob("*") if not p.is_dir()) if place.is_dir() else [place.name]
+    return list(itertools.islice(found, NAMES_MAX))
+
+
+def holds(places, of):
+    """Whether `of` is true for the name of some file of the data. Nobody knows about data that is not there."""
+    return any(not pathlib.Path(p).exists() or any(map(of, names_in(p))) for p in places)
+
+
+def holds_rows(places):
+    return not places or holds(places, lambda name: name.endswith(ROWS_END))
+
+
+def is_records(name):
+    return name.endswith((".tfrecord", ".tfrecords", ".tfrec", ".tfr")) or ".tfrecord-" in name
+
+
+def holds_files(places):
+    """Folders of files with a sample each."""
+    return holds([p for p in places if not pathlib.Path(p).is_file()],
+                 lambda name: not name.endswith((".h5", ".hdf5", ".he5")) and not is_records(name))
+
+
+def take_pictures(script, places):
     """ImageFolders are stoker's; they read the packed dataset of a folder that has one."""
     for call in script.calls({PICTURES}):
         if not is_plain(script, call):
@@ -200,11 +236,92 @@ def read_packed(script, places):
         script.needs.add("import stoker.torch")
 
 
+def maps_rows(script, call):
+    """Whether a call opens arrays to read rows of them."""
+    if script.name_of(call.func) != "numpy.load":
+        return only_reads(script, call)
+    given = script.argument(call, "mmap_mode", 1)
+    return isinstance(given, ast.Constant) and given.value == "r"
+
+
+def take_rows(script, places):
+    """Files of HDF5 and mapped arrays of NumPy are those of stoker.arrays."""
+    for call in script.calls(ROWS):
+        if maps_rows(script, call):
+            name = script.text(call.func)
+            script.replace(call.func, ROWS[script.name_of(call.func)])
+            if places:
+                script.add_keywords(call, {"packed": literal(places)})
+            script.say(call, f"{name} takes rows from {'the packed dataset' if places else 'stoker'}")
+            script.needs.add("import stoker.arrays")
+        elif script.name_of(call.func) == "numpy.load" and not (places and holds_files(places)):
+            script.say(call, "numpy.load without mmap_mode='r' reads a file as a whole, once: not changed")
+
+
+def needs_descriptors(script):
+    """A file in memory has none to map, or to read otherwise."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "fileno" for n in ast.walk(script.tree))
+
+
+def wrap_path(script, path, function, places):
+    begin, end = script.span(path)
+    script.insert(begin, f"stoker.files.{function}(")
+    script.insert(end, f", {literal(places)})")
+    script.needs.add("import stoker.files")
+
+
+def take_files(script, places):
+    """What opens a file of a folder that was packed gets its bytes from there."""
+    for call in script.calls(OPENERS):
+        name, path = script.name_of(call.func), script.argument(call, OPENERS[script.name_of(call.func)], 0)
+        if name in ROWS and maps_rows(script, call) or name in (PICTURES, RECORDS) or not only_reads(script, call):
+            continue
+        if name == "builtins.open" and path is not None and not needs_descriptors(script):
+            script.replace(call.func, "stoker.files.open")
+            script.add_keywords(call, {"packed": literal(places)})
+        elif name in TAKE_FILES and path is not None:
+            wrap_path(script, path, "member", places)
+        else:
+            script.say(call, f"{script.text(call.func)} takes no file from packed data: not changed")
+            continue
+        script.say(call, f"{script.text(call.func)} takes a file that was packed from there")
+        script.needs.add("import stoker.files")
+
+
+def take_records(script, places):
+    """tf.data reads the shards of files that were packed, if they are TFRecord."""
+    for call in script.calls({RECORDS}):
+        names, packing = script.argument(call, "filenames", 0), script.argument(call, "compression_type", 1)
+        if names is None or packing is not None and getattr(packing, "value", True):
+            script.say(call, "the shards are not compressed as these files may be: give TFRecordDataset the names of the "
+                       "shards by hand")
+            continue
+        wrap_path(script, names, "records", places)
+        script.say(call, "TFRecordDataset reads the shards of the packed dataset")
+    shards = ", ".join(f"{new}/*.tfrecord" for new in places.values())
+    listed = [call for call in script.calls({"tensorflow.data.Dataset.list_files", "tensorflow.io.gfile.glob"})]
+    for node in (*listed, *(n for n in passed_on(script) if script.name_of(n) == RECORDS)):
+        script.say(node, f"not changed: list the shards by hand, {shards}")
+
+
+def stand_in(script, places):
+    """What reads the data becomes what reads it through stoker."""
+    take_pictures(script, places)
+    if holds_rows(places):
+        take_rows(script, places)
+    if places and holds(places, is_records):
+        take_records(script, places)
+    if places and holds_files(places):
+        take_files(script, places)
+    for node in passed_on(script) if script.edits else ():
+        script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
+
+
 def read_by_threads(script):
-    """DataLoaders of a program with stoker's ImageFolder: those of other datasets stay torch's when it runs."""
+    """DataLoaders of a program with such calls: those of other datasets stay torch's when it runs."""
     for call in script.calls({LOADER}):
         script.replace(call.func, "stoker.torch.DataLoader")
-        script.say(call, "threads of stoker read and decode instead of worker processes")
+        script.say(call, "threads of stoker read ahead; pictures of an ImageFolder are decoded by them, too")
         script.needs.add("import stoker.torch")
 
 
@@ -281,11 +398,11 @@ def add_imports(script):
         script.insert(place, line + end)
 
 
-def edit(script, packed=None, moved=None, loader=False, options=None, pictures=False):
-    """Makes the edits. pictures: some file of the program has an ImageFolder that becomes stoker's."""
+def edit(script, packed=None, moved=None, loader=False, options=None, feeds=False):
+    """Makes the edits. feeds: some file of the program gets its data through stoker."""
     if packed or loader:
-        read_packed(script, packed)
-    if pictures:
+        stand_in(script, packed)
+    if feeds:
         read_by_threads(script)
     if moved:
         read_moved(script, moved)
@@ -295,20 +412,25 @@ def edit(script, packed=None, moved=None, loader=False, options=None, pictures=F
         add_imports(script)
 
 
-def has_pictures(script):
-    return any(is_plain(script, call) for call in script.calls({PICTURES}))
+def is_fed(source, packed=None, loader=False, **_):
+    """Whether a file of the program gets its data through stoker."""
+    script = Script(source)
+    if packed or loader:
+        stand_in(script, packed)
+    return bool(script.edits)
 
 
 def patched(source, **what):
     """(new source, what was changed) of a script of one file. Raises SyntaxError."""
-    script, wants = Script(source), what.get("packed") or what.get("loader")
-    edit(script, **what, pictures=wants and has_pictures(Script(source)))
+    script = Script(source)
+    edit(script, **what, feeds=is_fed(source, **what))
     return script.edited(), script.said
 
 
 # ---- the files of a program ----------------------------------------------------------------------
 
 MODULES_MAX = 200
+NAMES_MAX = 1000  # files of a folder that are looked at
 
 
 def imports_of(tree):
@@ -380,15 +502,21 @@ def parsed(path, main):
         return source, None, f"not looked at: {wrong}"
 
 
+def unfed(files):
+    """What is missing for the loader's threads, if anything."""
+    if any(script and any(script.calls({LOADER, RECORDS})) for _, _, script, _ in files):
+        return []
+    return ["no torch DataLoader: data comes from stoker, but nothing is read ahead; a loop over stoker.Loader is faster"]
+
+
 def diff_of_all(main, root, **what):
     """(the diff, what it changes) of a script and its own modules, by names below root."""
     files = [(path, *parsed(path, main)) for path in own_files(main, root)]
-    wants = what.get("packed") or what.get("loader")
-    pictures = wants and any(has_pictures(Script(source)) for _, source, script, _ in files if script)
-    text, said = "", []
+    feeds = any(is_fed(source, **what) for _, source, script, _ in files if script)
+    text, said = "", unfed(files) if feeds else []
     for path, source, script, why in files:
         if script:
-            edit(script, **what, pictures=pictures)
+            edit(script, **what, feeds=feeds)
             text += diff(str(path.relative_to(root)), source, script.edited())
         said += [f"{path.relative_to(root)}: {line}" for line in (script.said if script else [why])]
     return text, said
@@ -409,10 +537,10 @@ def options_of(argv):
     p.add_argument("script", type=pathlib.Path)
     p.add_argument("--module", action="store_true", help="the script is a module, as after python -m")
     p.add_argument("--packed", type=pair, action="append", default=[], metavar="FOLDER=DATASET",
-                   help="pictures of FOLDER are read from the packed DATASET")
+                   help="data of FOLDER, or of a file, is read from the packed DATASET")
     p.add_argument("--moved", type=pair, action="append", default=[], metavar="OLD=NEW",
                    help="data at OLD, or below it, is read at NEW")
-    p.add_argument("--loader", action="store_true", help="pictures are read by stoker where they are")
+    p.add_argument("--loader", action="store_true", help="pictures and arrays are read by stoker where they are")
     p.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
                    help="an argument of every DataLoader: num_workers=8")
     p.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="a new file for the patch")

@@ -405,4 +405,9 @@ def _without_place(made):
     return tuple(made) if isinstance(made, _collate.Columns) else made
 
 
-from stoker._pictures import DataLoader, ImageFolder  # noqa: E402, F401 - they need the names above
+def __getattr__(name):
+    """They need the names above, and may be imported before this module: a spawned process unpickles them."""
+    if name in ("DataLoader", "ImageFolder"):
+        from stoker import _dataloader, _pictures
+        return getattr(_dataloader if name == "DataLoader" else _pictures, name)
+    raise AttributeError(f"module 'stoker.torch' has no attribute {name!r}")

@@ -379,7 +379,7 @@ int stk_lanes_take(struct stk_lanes *l, uint64_t batch, double now_s, double *re
 {
     struct slot *s = slot_of(l, batch);
     double asked_s = l->runs_on ? 0 : stk_now();
-    if (l->gated && batch % l->plan.steps == 0)
+    if (l->gated && stk_lanes_are_asked(&l->plan, batch))
         open_epoch(l, batch, now_s);
     if (l->on_demand)
         demand(l, batch, now_s);
@@ -427,6 +427,12 @@ bool stk_lanes_are_gated(const struct stk_workload *w)
 {
     return w->reader.threads &&
            (w->reader.epochs != STK_EPOCHS_AHEAD || w->reader.start_s > 0 || w->reader.begin_s > 0);
+}
+
+bool stk_lanes_are_asked(const struct stk_bench_plan *plan, uint64_t batch)
+{
+    bool ahead = plan->w->reader.epochs == STK_EPOCHS_AHEAD;
+    return stk_lanes_are_gated(plan->w) && (ahead ? batch == 0 : batch % plan->steps == 0);
 }
 
 int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, struct stk_err *err)

@@ -35,6 +35,8 @@ struct stk_lanes_config {
 
 /* Whether the training loop starts the threads, or lets them read epoch by epoch. */
 bool stk_lanes_are_gated(const struct stk_workload *w);
+/* Whether they then wait until that batch is asked for. */
+bool stk_lanes_are_asked(const struct stk_bench_plan *plan, uint64_t batch);
 /* Starts the threads. With reader.threads 0, one reads a batch when it is taken. Caller closes with
  * stk_lanes_close(). */
 int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, struct stk_err *err);

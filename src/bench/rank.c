@@ -102,8 +102,7 @@ static bool is_measured(const struct run *run, uint64_t k)
 /* Whether nothing of its epoch was read before step k asked for it. */
 static bool begins_reading(const struct run *run, uint64_t k)
 {
-    bool first = run->c->w->reader.epochs == STK_EPOCHS_AHEAD ? k == 0 : k % run->plan.steps == 0;
-    return first && run->feed.lanes && !run->feed.loaded && stk_lanes_are_gated(run->c->w);
+    return run->feed.lanes && !run->feed.loaded && stk_lanes_are_asked(&run->plan, k);
 }
 
 static void count_step(struct run *run, uint64_t k, const struct step_times *t)

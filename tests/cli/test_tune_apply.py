@@ -1,5 +1,6 @@
 """stoker tune --apply: the data is made ready, and a patch lies beside the script, which stays as it is."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_a_script_with_pictures(tmp_path):
     assert "ADAPT: your batch size" in lines  # the profile does not know it
     run("sh", "-c", result["patch_command"], cwd="/")
     after = run(*command, cwd=tmp_path).splitlines()
-    assert after == ["stoker._pictures", *before.splitlines()[1:]]
+    assert after == ["stoker._dataloader", *before.splitlines()[1:]]
 
 
 def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
@@ -112,6 +113,62 @@ def test_rows_of_hdf5_in_a_module_of_the_script(tmp_path, other_storage):
     run("sh", "-c", result["patch_command"], cwd="/")
     assert (tmp_path / "train.py").read_text() == MAIN and "stoker.moved(path" in (tmp_path / "rows.py").read_text()
     assert run(*command, cwd=tmp_path) == f"{float(sum(range(4096)))}\n"
+
+
+FILES = """
+import glob, os, sys
+import torch
+class Files(torch.utils.data.Dataset):
+    def __init__(self, root):
+        self.paths = sorted(glob.glob(root + "/*"))
+    def __len__(self):
+        return len(self.paths)
+    def __getitem__(self, i):
+        with open(self.paths[i], "rb") as f:
+            return int(os.path.basename(self.paths[i])[:-4]), sum(f.read())
+"""
+
+
+@pytest.mark.parametrize("choice", ["pack", "loader"])
+def test_packed_rows_of_hdf5(tmp_path, choice):
+    """The user of an HDF5 file packs it, or lets stoker's loader read it, applies the diff, and gets the same numbers
+    through stoker: no row is read by h5py."""
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    (tmp_path / "data").mkdir()
+    with h5py.File(tmp_path / "data/rows.h5", "w") as f:
+        f["rows"] = torch.arange(4096.).reshape(64, 64).numpy()
+    (tmp_path / "train.py").write_text(MAIN)
+    (tmp_path / "rows.py").write_text(ROWS)
+    command = [sys.executable, "train.py", "data"]
+    before = run(*command, cwd=tmp_path)
+    result = applied(tmp_path, choice, command, "--only", choice)
+    run("sh", "-c", result["patch_command"], cwd="/")
+    assert "stoker.torch.DataLoader(" in (tmp_path / "train.py").read_text()
+    assert "stoker.arrays.File(path" in (tmp_path / "rows.py").read_text()
+    if choice != "loader":
+        seen = (tmp_path / "data/rows.h5").stat()
+        with h5py.File(tmp_path / "data/rows.h5", "r+") as f:
+            f["rows"][1:-1] = 0  # the first and the last row are compared
+        os.utime(tmp_path / "data/rows.h5", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert run(*command, cwd=tmp_path) == before
+
+
+def test_files_that_a_dataset_opens(tmp_path):
+    """A file per sample: the same bytes from the packed dataset, and none from the files."""
+    pytest.importorskip("torch", reason="python3-torch is not installed")
+    (tmp_path / "data").mkdir()
+    for i in range(40):
+        (tmp_path / f"data/{i:02}.bin").write_bytes(bytes([i]) * 3000)
+    (tmp_path / "train.py").write_text(FILES + "for x, y in torch.utils.data.DataLoader(Files(sys.argv[1]), 8):\n"
+                                       "    print(x.tolist(), y.tolist())\n")
+    command = [sys.executable, "train.py", "data"]
+    before = run(*command, cwd=tmp_path)
+    result = applied(tmp_path, "pack", command, "--only", "pack")
+    run("sh", "-c", result["patch_command"], cwd="/")
+    for i in range(1, 40):  # the first one is compared
+        (tmp_path / f"data/{i:02}.bin").write_bytes(b"")
+    assert run(*command, cwd=tmp_path) == before
 
 
 def test_a_module_with_tf_data(tmp_path, other_storage):
@@ -149,7 +206,8 @@ def test_a_script_that_is_not_understood(tmp_path):
     (tmp_path / "data").mkdir()
     for i in range(8):
         (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 5000)
-    (tmp_path / "read.py").write_text("import glob\nfor p in glob.glob('data/*'):\n    open(p, 'rb').read()\n")
+    (tmp_path / "read.py").write_text("import glob, os\nfor p in glob.glob('data/*'):\n"
+                                      "    os.read(os.open(p, os.O_RDONLY), 5000)\n")
     done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--apply", "packed", "--",
                       sys.executable, "read.py", env=environment(), cwd=tmp_path)
     assert "no call that this patch could change" in done.out and "stoker.Loader" in done.out

@@ -265,3 +265,12 @@ def test_links_and_trust(tmp_path):
     assert len(pickle.loads(pickle.dumps(ds))) == 2
     with pytest.raises(stoker.UsageError, match="no user"):
         stoker.Dataset(tmp_path / "near", trust="nobody of that name")
+
+
+def test_hdf5_that_h5py_has_open(tmp_path):
+    """A program with an open file of h5py can still read it through stoker: both have the same libhdf5."""
+    import h5py
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = list(range(5))
+    with h5py.File(tmp_path / "a.h5", "r") as f:
+        assert [s["x"] for s in stoker.Dataset(tmp_path / "a.h5")] == f["x"][:].tolist()

@@ -1,5 +1,7 @@
 """stoker.patch and what it puts into scripts: the same samples from the packed data, the script untouched."""
 
+import os
+import pickle
 import subprocess
 import sys
 
@@ -74,7 +76,7 @@ def test_a_patched_script_gives_the_same_samples(pictures, tmp_path):
     subprocess.run(["patch", "-s", script, f"{script}.diff"], check=True)
     after = python(str(script), pictures).splitlines()
     assert before[0].startswith("torch.") and len(before[1]) > 200
-    assert after == ["stoker._pictures", before[1]]
+    assert after == ["stoker._dataloader", before[1]]
 
 
 def test_a_patch_is_never_written_over_anything(tmp_path):
@@ -165,7 +167,7 @@ def test_moved_data(tmp_path):
     text = ("# -*- coding: utf-8 -*-\nimport numpy as np\nü = 'ö'; a = np.load(ü + np.load(x)[0])  # ä\n"
             "import tensorflow as tf\nd = tf.data.TFRecordDataset([p, q])\n")
     made, said = patched(text, moved={odd: "/new"})
-    assert made.count("stoker.moved(") == 3 and len(said) == 3
+    assert made.count("stoker.moved(") == 3 and len(said) == 2
     assert repr(odd) in made
     new = str(tmp_path)
     assert stoker.moved("/a/b/c", {"/a/b": new}) == f"{new}/c" and stoker.moved("/a/b", {"/a/b/": new}) == new
@@ -196,6 +198,14 @@ def test_pictures_as_torchvision_gives_them(pictures):
         assert isinstance(made, stoker.torch.Loader) and len(made) == 4
         for (x, y), (u, v) in zip(torch.utils.data.DataLoader(theirs, batch_size=6), made):
             assert torch.equal(x, u) and torch.equal(y, v)
+
+
+def test_a_spawned_process(pictures):
+    """A folder that is sent to another process is one there, whatever that process has imported."""
+    code = "import pickle, sys\nprint(len(pickle.load(sys.stdin.buffer)))\n"
+    sent = pickle.dumps(stoker.torch.ImageFolder(pictures / "train"))
+    done = subprocess.run([sys.executable, "-c", code], input=sent, env=environment(), capture_output=True, timeout=PATIENCE_S)
+    assert done.stdout == b"20\n", done.stderr.decode()
 
 
 def test_transforms_as_settings():
@@ -351,3 +361,161 @@ def test_records_by_interleave(tmp_path):
     x = np.ones(3)
     assert stoker.moved((x, 2), {"/a": tmp_path}) == (x, 2)  # samples in memory stay what they are
     assert stoker.moved(["/a/1", "/c"], {"/a": tmp_path}) == [f"{tmp_path}/1", "/c"]
+
+
+ROWS = """import sys
+import h5py, numpy as np, torch
+from torch.utils.data import Dataset, DataLoader, random_split
+
+class Rows(Dataset):
+    def __init__(self, path):
+        self.path, self.file = path, None
+        with h5py.File(path, "r") as f:
+            self.n = len(f["x"])
+            self.made = f.attrs["made"]
+    def __len__(self):
+        return self.n
+    def __getitem__(self, i):
+        if self.file is None:
+            self.file = h5py.File(self.path, "r")
+        return self.file["x"][i] * 2, self.file["y"][i], self.file["names"][i].decode()
+
+if __name__ == "__main__":
+    torch.manual_seed(3)
+    rows = Rows(sys.argv[1])
+    train, val = random_split(rows, [40, 10])
+    for part in (train, val):
+        batches = DataLoader(part, batch_size=8, shuffle=part is train, num_workers=int(sys.argv[2]))
+        print(type(batches).__module__)
+        print(rows.made, sorted((y.item(), x.sum().item(), n) for xs, ys, ns in batches for x, y, n in zip(xs, ys, ns)))
+"""
+
+
+def without_rows(path, made):
+    """Rows that nobody may read any more are others now; the first and the last ones are compared."""
+    import h5py
+    with h5py.File(path, "r+") as f:
+        f["x"][1:-1] = -1
+    os.utime(path, (made - 1, made - 1))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_rows_of_hdf5(tmp_path, workers):
+    """A script with a file that is opened for the first sample: same numbers, from the packed data."""
+    import h5py
+    path, packed = tmp_path / "rows.h5", tmp_path / "packed"
+    with h5py.File(path, "w") as f:
+        f["x"], f["y"] = np.random.default_rng(1).random((50, 6)), np.arange(50)
+        f["names"], f.attrs["made"] = [f"ä{i}" for i in range(50)], "here"
+    run_stoker("pack", path, packed, "--quiet")
+    (tmp_path / "train.py").write_text(ROWS)
+    before = python(str(tmp_path / "train.py"), path, workers).splitlines()
+    made = patch_and_read(tmp_path, ROWS.encode(), "--packed", f"{path}={packed}").decode()
+    assert made.count("stoker.arrays.File(") == 2 and made.count("stoker.torch.DataLoader(") == 1
+    without_rows(path, (packed / "manifest.json").stat().st_mtime)
+    after = python(str(tmp_path / "train.py"), path, workers).splitlines()
+    assert after[::2] == ["stoker._dataloader"] * 2 and after[1::2] == before[1::2]
+
+
+def test_rows_where_they_are():
+    """--loader: the same calls without a packed dataset; what stoker has no rows of stays."""
+    head = "import h5py, numpy as np\n"
+    for call, want in (("h5py.File(p, 'r')['x']", "stoker.arrays.File(p, 'r')['x']"),
+                       ("np.load(p, mmap_mode='r')", "stoker.arrays.load(p, mmap_mode='r')"),
+                       ("np.load(p, 'r')", "stoker.arrays.load(p, 'r')"), ("np.load(p)", None),
+                       ("np.load(p, mmap_mode='r+')", None), ("h5py.File(p, 'a')", None), ("h5py.File(p, m)", None)):
+        made, said = patched(f"{head}x = {call}\n", loader=True)
+        assert made == (f"import stoker.arrays\n{head}x = {want}\n" if want else f"{head}x = {call}\n"), said
+        assert said or call == "h5py.File(p, 'a')"
+
+
+FILES = """import glob, json, sys
+import numpy as np, torch
+from PIL import Image
+from torch.utils.data import Dataset, DataLoader
+
+class Files(Dataset):
+    def __init__(self, root):
+        self.paths = sorted(glob.glob(root + "/*/*.png"), key=lambda p: p[::-1])
+    def __len__(self):
+        return len(self.paths)
+    def __getitem__(self, i):
+        picture = np.asarray(Image.open(self.paths[i]).convert("RGB"))
+        with open(self.paths[i], "rb") as f:
+            return torch.tensor(picture).sum(), len(f.read())
+
+if __name__ == "__main__":
+    with open(sys.argv[2]) as f:
+        workers = json.load(f)
+    batches = DataLoader(Files(sys.argv[1]), 6, shuffle=True, num_workers=workers)
+    print(type(batches).__module__)
+    print(sorted((x.item(), y.item()) for xs, ys in batches for x, y in zip(xs, ys)))
+"""
+
+
+def test_files_of_a_folder(tmp_path):
+    """A script that opens a file per sample, twice: same pictures, from the packed data, of which the folder has none."""
+    image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
+    for i in range(20):
+        folder = tmp_path / f"d/class{i % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (5 + i, 9), (i, 2 * i, 7)).save(folder / f"{i}.png")
+    run_stoker("pack", tmp_path / "d", tmp_path / "p", "--shuffle", 1, "--quiet", "--no-write-index")
+    for workers in (0, 2):
+        (tmp_path / "n.json").write_text(str(workers))
+        (tmp_path / "train.py").write_text(FILES)
+        before = python(str(tmp_path / "train.py"), tmp_path / "d", tmp_path / "n.json").splitlines()
+        made = patch_and_read(tmp_path, FILES.encode(), "--packed", f"{tmp_path}/d={tmp_path}/p").decode()
+        assert made.count("stoker.files.open(") == 2 and "Image.open(stoker.files.member(self.paths[i], {" in made
+        for path in (tmp_path / "d").glob("*/*"):  # the first of the packed ones is compared
+            os.truncate(path, path.stat().st_size if path.name == first_key(tmp_path / "p") else 0)
+        after = python(str(tmp_path / "train.py"), tmp_path / "d", tmp_path / "n.json").splitlines()
+        assert after == ["stoker._dataloader", before[1]]
+        for i in range(20):
+            image.new("RGB", (5 + i, 9), (i, 2 * i, 7)).save(tmp_path / f"d/class{i % 2}/{i}.png")
+
+
+def first_key(packed):
+    return stoker.Dataset(packed)[0]["key"].rpartition("/")[2]
+
+
+def test_what_takes_a_file_in_memory():
+    """Calls that need a path, write, or need a descriptor stay, and it is said."""
+    head = "import cv2, torch, gzip, numpy as np\nfrom PIL import Image\n"
+    for call, want in (("torch.load(p)", "torch.load(stoker.files.member(p, {'/a': '/b'}))"),
+                       ("np.load(file=p)", "np.load(file=stoker.files.member(p, {'/a': '/b'}))"),
+                       ("open(p)", "stoker.files.open(p, packed={'/a': '/b'})"),
+                       ("Image.open(open(p, 'rb'))", "Image.open(stoker.files.member(stoker.files.open(p, 'rb', "
+                        "packed={'/a': '/b'}), {'/a': '/b'}))"),
+                       ("gzip.open(p)", "gzip.open(stoker.files.member(p, {'/a': '/b'}))"),
+                       ("cv2.imread(p)", None), ("open(p, 'w')", None), ("open(p, m)", None), ("torch.load(*p)", None)):
+        made, said = patched(f"{head}x = {call}\n", packed={"/a": "/b"})
+        assert made == (f"import stoker.files\n{head}x = {want}\n" if want else f"{head}x = {call}\n"), said
+        assert said or call == "open(p, 'w')"
+    text = "import mmap\nf = open(p, 'rb')\nm = mmap.mmap(f.fileno(), 0)\n"
+    assert patched(text, packed={"/a": "/b"})[0] == text
+
+
+def test_only_calls_that_can_read_the_data(tmp_path):
+    """Rows of HDF5 are in no file that open() reads, and pictures are in no HDF5: those calls stay."""
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "rows/a.h5").touch()
+    (tmp_path / "pictures/a.jpg").touch()
+    text = "import h5py\nx = h5py.File(p)\ny = open(p)\n"
+    for name, changed, stays in (("rows", "stoker.arrays.File(p,", "y = open(p)\n"), ("rows/a.h5", "stoker.arrays", "open(p)\n"),
+                                 ("pictures", "stoker.files.open(p,", "x = h5py.File(p)\n")):
+        made, _ = patched(text, packed={str(tmp_path / name): "/b"})
+        assert changed in made and stays in made
+
+
+def test_records_of_tensorflow(tmp_path):
+    """tf.data reads the shards; what a patch cannot see into is said, with what to do."""
+    (tmp_path / "1.tfrecord").touch()
+    head, places = "import tensorflow as tf\n", {str(tmp_path): "/b"}
+    for call, want in (("tf.data.TFRecordDataset(files)", True), ("tf.data.TFRecordDataset(filenames=files)", True),
+                       ("tf.data.TFRecordDataset(files, '')", True), ("tf.data.TFRecordDataset(files, 'GZIP')", False),
+                       ("tf.data.TFRecordDataset(files, compression_type=c)", False),
+                       ("tf.data.Dataset.list_files(p).interleave(tf.data.TFRecordDataset)", False)):
+        made, said = patched(f"{head}d = {call}\n", packed=places)
+        assert (f"stoker.files.records(files, {places!r})" in made) == want and ("by hand" in said[0]) != want

@@ -49,6 +49,10 @@ except stoker.TransformError as e:
 with stoker.phase("load"):
     stoker.step()
 rank: int = stoker.rank().rank
+with stoker.arrays.File("a.h5", "r", packed={"a.h5": "b"}) as f:
+    row = f["x"][3]
+file = stoker.files.open("a/1.jpg", "rb", packed={"a": "b"})
+mapped = stoker.arrays.load("a.npy", mmap_mode="r", packed={"a.npy": "b"})[3]
 '''
 WRONG = {
     'stoker.Loader("a", batch_sise=3)': "batch_sise",
@@ -122,7 +126,7 @@ def test_names():
             said.add(node.name)
         elif isinstance(node, ast.ImportFrom):
             said |= {a.asname for a in node.names if a.asname}
-    assert said - {"tf", "torch"} == set(stoker.__all__) - {"__version__"}
+    assert said - {"arrays", "files", "tf", "torch"} == set(stoker.__all__) - {"__version__"}
     assert (FOLDER / "py.typed").exists()
 
 

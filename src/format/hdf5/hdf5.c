@@ -407,6 +407,20 @@ static int describe_file(struct listing *t, struct stk_err *err)
     return 0;
 }
 
+/* The program may have this file open (h5py), in the same library. Files of the same driver are one
+ * to it, and it would read through a descriptor that this process does not have: so another driver,
+ * which logs nothing. */
+static hid_t open_apart(const char *path)
+{
+    hid_t access = stk_h5.Pcreate(*stk_h5.P_FILE_ACCESS);
+    hid_t file = access >= 0 && stk_h5.Pset_fapl_log(access, NULL, 0, 0) >= 0
+                     ? stk_h5.Fopen(path, H5F_ACC_RDONLY, access)
+                     : -1;
+    if (access >= 0)
+        stk_h5.Pclose(access);
+    return file;
+}
+
 static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
     struct listing t = {.file = {.src = src, .alive = still_alive, .user = l}, .l = l, .h5 = -1};
@@ -416,7 +430,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     if (rc < 0)
         return rc;
     (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    t.h5 = stk_h5.Fopen(stk_src_library_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
+    t.h5 = open_apart(stk_src_library_path(src));
     if (t.h5 < 0)
         return stk_h5_failed(stk_src_path(src), "open this file", err);
     rc = describe_file(&t, err);

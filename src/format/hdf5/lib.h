@@ -35,7 +35,7 @@
     X(Pget_filter2) X(Pget_link_creation_order) X(Pget_nfilters) X(Pget_sizes) \
     X(Pget_userblock) \
     X(Pset_chunk) X(Pset_create_intermediate_group) X(Pset_deflate) X(Pset_driver) \
-    X(Pset_elink_cb) \
+    X(Pset_elink_cb) X(Pset_fapl_log) \
     X(Pset_fill_time) X(Pset_libver_bounds) X(Pset_link_creation_order) X(Pset_obj_track_times) \
     X(Pset_shuffle) \
     X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) \

@@ -1,0 +1,202 @@
+"""Files of a folder that was packed: their bytes, from the packed dataset.
+
+    with stoker.files.open("/data/train/1.jpg", "rb", packed={"/data/train": "/data/train-packed"}) as f: ...
+    image = PIL.Image.open(stoker.files.member(path, {"/data/train": "/data/train-packed"}))
+
+A file that is not in it is opened where it is. With stoker.torch.DataLoader, the files of a dataset are read ahead.
+"""
+
+import array
+import builtins
+import io
+import os
+
+from stoker import _moved, _rows, _stoker
+from stoker._errors import Error
+from stoker.dataset import Dataset
+from stoker.loader import Loader
+
+
+class Member(io.BytesIO):
+    """A file in memory. It has a name, as files have."""
+
+    def __init__(self, data, name):
+        super().__init__(data)
+        self.name = name
+
+
+# ---- which sample a file is ----------------------------------------------------------------------
+
+class Files(_rows.Source):
+    """The files of a folder. numbers: {name below the folder: number of its sample}."""
+
+    FIELD = "data"
+
+    def __init__(self, key, samples, numbers):
+        super().__init__(key, samples)
+        self._numbers = numbers
+
+    def _kept(self):
+        return self.samples, self._numbers
+
+    def _name(self, path):
+        """The name of a file below the folder; None: it is no path, or of another place."""
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return None
+        path, folder = os.fsdecode(path), self.key[1]
+        if path in self._numbers:
+            return path
+        name = os.path.relpath(os.path.abspath(path), folder) if not path.startswith(folder + "/") \
+            else path[len(folder) + 1:]
+        return name if name in self._numbers else os.path.normpath(name)
+
+    def number(self, path):
+        return self._numbers.get(self._name(path))
+
+    def _number_of(self, value):
+        """Of a path, or of what has one: (path, class)."""
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        return next((n for n in map(self.number, parts) if n is not None), None)
+
+    def numbers_of(self, values):
+        try:
+            if self._number_of(values[0]) is None:
+                return None
+            found = [self._number_of(value) for value in values]
+        except (KeyError, IndexError, TypeError):
+            return None
+        return None if None in found else found
+
+    def read(self, path):
+        """The bytes of a file, or None: they are not known, or no longer those that it has."""
+        number = self.number(path)
+        sample = {} if number is None else self.sample(number, self.FIELD)
+        data = sample.get(self.FIELD)
+        return data if type(data) is bytes and sample.get("key") == self._name(path) else None
+
+
+def _keys(samples):
+    """The keys of all samples; of a folder or an image, nothing is read for them."""
+    with Loader(samples, batch=4096, shuffle="none", last="short", fields=(), keys=True, rank=0, world=1,
+                tier="off") as batches:
+        return [key for batch in batches for key in batch["key"]]
+
+
+def _order(folder, packed, seed):
+    """The keys of a packed dataset, by its manifest and the folder that it was made of; None: not known."""
+    samples = Dataset(folder, write_index=False) if os.path.isdir(folder) else ()
+    if len(samples) != len(packed):
+        return None
+    keys = _keys(samples)
+    order = array.array("Q", _stoker.permuted(len(keys), int(seed))) if seed is not None else range(len(keys))
+    return [keys[i] for i in order]
+
+
+def _fits(keys, packed):
+    return keys is not None and all(packed[i]["key"] == keys[i] for i in {0, len(keys) // 2, len(keys) - 1})
+
+
+def _opened(key):
+    _, folder, place = key
+    try:
+        packed = Dataset(place)
+        if not len(packed) or Files.FIELD not in packed.fields:
+            return _rows.unread(folder, f"{place} does not have the bytes of its files")
+        keys = _order(folder, packed, _moved.settings_of(place).get("shuffle"))
+        keys = keys if _fits(keys, packed) else _keys(packed)
+        if not _is_same(os.path.join(folder, keys[0]), packed[0][Files.FIELD]):
+            return _rows.unread(folder, f"{place} has other data")
+        return Files(key, packed, {name: i for i, name in enumerate(keys)})
+    except (Error, OSError) as why:
+        return _rows.unread(folder, why)
+
+
+def _is_same(path, data):
+    """Whether these are the bytes of a file, if that is still there."""
+    if not os.path.exists(path):
+        return True
+    with builtins.open(path, "rb") as f:
+        return f.read() == data
+
+
+def _bytes(path, packed):
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return None
+    place = _moved.place_of(path, packed)
+    if place is None or not _moved.is_there(place[1], place[0]):
+        return None
+    key = ("files", *place)
+    source = _rows.source(key, lambda: _opened(key))
+    return None if source is None else source.read(path)
+
+
+# ---- in the place of a path ----------------------------------------------------------------------
+
+def member(path, packed):
+    """A file object with the bytes of a file, for what takes one instead of a path; else the path. packed: {folder: its
+    packed dataset}."""
+    data = _bytes(path, packed)
+    return path if data is None else Member(data, os.fspath(path))
+
+
+def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, *more, packed=None):
+    """open(), to read."""
+    data = _bytes(file, packed) if mode in ("r", "rt", "rb") and packed else None
+    if data is None:
+        return builtins.open(file, mode, buffering, encoding, errors, newline, *more)
+    made = Member(data, os.fspath(file))
+    return made if mode == "rb" else io.TextIOWrapper(made, encoding, errors, newline)
+
+
+# ---- TFRecord ------------------------------------------------------------------------------------
+
+RECORDS_END = (".tfrecord", ".tfrecords", ".tfrec", ".tfr")
+
+
+def _listed(filenames):
+    """Paths, as one or several; None: they are something else, such as a tensor."""
+    names = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, (str, bytes, os.PathLike)) for n in names):
+        return None
+    return [os.path.abspath(os.fsdecode(name)) for name in names]
+
+
+def _all_of(place):
+    """The files that were packed."""
+    if os.path.isfile(place):
+        return {place}
+    return {os.path.join(at, name) for at, _, names in os.walk(place) for name in names
+            if not name.startswith(".") and (name.endswith(RECORDS_END) or ".tfrecord-" in name)}
+
+
+def _first_record(path):
+    with builtins.open(path, "rb") as f:
+        head = f.read(12)
+        return head + f.read(min(int.from_bytes(head[:8], "little"), 1 << 30))
+
+
+def _shards(names, old, new):
+    """The shards that hold the records of some files, and no others; None, with a warning, if there are none."""
+    made = _moved.manifest_of(new)
+    shards = [os.path.join(new, s["name"]) for s in made.get("shards", ())]
+    if made.get("format") != "tfrecord" or made.get("compression") or not shards:
+        return _rows.unread(old, f"{new} is not TFRecord without compression")
+    if set(names) != _all_of(old):
+        return _rows.unread(old, f"{new} has the records of other files, too")
+    if _first_record(sorted(names, key=os.fsencode)[0]) != _first_record(shards[0]):
+        return _rows.unread(old, f"{new} has other records, or in another order")
+    return shards
+
+
+def records(filenames, packed):
+    """For tf.data.TFRecordDataset: the shards that files were packed to, as a list of paths, if they hold the same
+    records; else the file names. packed: {folder or file: its packed dataset}."""
+    names = _listed(filenames)
+    places = {_moved.place_of(name, packed) for name in names or ()}
+    place = places.pop() if len(places) == 1 else None
+    if place is None or not _moved.is_there(place[1], place[0]):
+        return filenames
+    try:
+        return _shards(names, *place) or filenames
+    except OSError as why:
+        return _rows.unread(place[0], why) or filenames
