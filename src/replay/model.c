@@ -10,7 +10,8 @@
 #define FEW_REQUESTS 16.0   /* per open file: more is a stream, or a file that stays open */
 #define JUMPS        0.05   /* share of requests: more is random access */
 #define RARELY       10u    /* fewer calls than a tenth of the samples: before the first step */
-#define BATCH        32u    /* if no step is marked */
+#define BATCH        32u    /* if no step is marked, at most … */
+#define BATCHES      16.0   /* … and as many of them per epoch and thread, at least */
 #define AHEAD        2u     /* batches per worker, as PyTorch's DataLoader */
 #define CALL_S       2e-6   /* CPU time of a call … */
 #define COPY_BPS     4e9    /* … and of the copy of its bytes */
@@ -116,8 +117,9 @@ static void find_batch(struct rp_model *m)
     const struct stk_steps *s = &m->a->steps;
     double rank = (double)(m->files * m->per_file) / (m->same ? 1 : (double)m->ranks);
     double all = (double)m->samples / (double)m->ranks;
-    /* A thread reads whole batches: with few of them, some threads would have one more to read. */
-    double most = rank / (4 * (double)at_least(m->threads, 1));
+    /* A thread reads whole batches: with few of them, some threads would have one more to read, and
+     * an epoch would wait for its first one longer than the program does. */
+    double most = rank / (BATCHES * (double)at_least(m->threads, 1));
     m->batch = most < BATCH ? at_least((uint64_t)most, 1) : BATCH;
     if (s->marked && s->count)
         m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
