@@ -159,21 +159,19 @@ class Script:
         text = ", ".join(f"{name}={value}" for name, value in options.items())
         self.insert(last, f"{', ' if arguments else ''}{text}")
 
-    def set_arguments(self, call, places, options, usual):
-        """The same, where the call may have them already: by name, by place, or in a **. usual: those that are
-        added, but not changed."""
+    def set_arguments(self, call, places, options):
+        """The same, where the call may have them already: by name, by place, or in a **."""
         def has(name):
             return self.argument(call, name, places.index(name) if name in places else len(places))
         unpacked = [k.value for k in call.keywords if k.arg is None]
         missing = {name: text for name, text in options.items() if has(name) is None}
-        usual = {name: text for name, text in usual.items() if has(name) is None}
         for name in options.keys() - missing.keys():
             self.replace(has(name), options[name])
         if unpacked:
-            first, then = ("".join(f"{n!r}: {v}, " for n, v in some.items()) for some in (usual, missing))
-            self.replace(unpacked[-1], f"{{{first}**({self.text(unpacked[-1])}), {then}".rstrip(", ") + "}")
-        elif missing or usual:
-            self.add_keywords(call, {**missing, **usual})
+            then = "".join(f", {n!r}: {v}" for n, v in missing.items())
+            self.replace(unpacked[-1], f"{{**({self.text(unpacked[-1])}){then}}}")
+        elif missing:
+            self.add_keywords(call, missing)
         if len(unpacked) > 1:
             self.say(call, f"{', '.join(missing)} may also be in another ** of this call: look at it")
 
@@ -378,9 +376,10 @@ def handles_of_classes(script):
 def set_options(script, options):
     """num_workers and the like of every DataLoader. Workers stay from one epoch to the next: to start them takes
     longer than to read many a dataset."""
-    usual = {"persistent_workers": "True"} if options.get("num_workers", "0") != "0" else {}
+    if options.get("num_workers", "0") != "0":
+        options = {**options, "persistent_workers": "True"}
     for call in script.calls({LOADER}):
-        script.set_arguments(call, LOADER_PLACES, options, usual)
+        script.set_arguments(call, LOADER_PLACES, options)
         script.say(call, "DataLoader: " + ", ".join(f"{n}={v}" for n, v in options.items()))
     for node, call in handles_of_classes(script) if "num_workers" in options else []:
         script.say(call, f"{node.name} opens an HDF5 file when it is made, and worker processes would share it: open "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "replay/priv.h"
 
 #define FEW_REQUESTS 16.0   /* per open file: more is a stream, or a file that stays open */
@@ -86,6 +87,24 @@ static uint64_t samples_of(const struct rp_group *g)
                                    : at_least(c[STK_C_READS] - c[STK_C_CONSEC_READS], 1);
 }
 
+/* How often the bytes of the dataset were read, each rank's by itself. A library that reads more than
+ * it is asked for, such as HDF5's buffer around a small row, reads bytes again within an epoch: what the
+ * program asked it for counts, if that is less. */
+static double times_read(const struct rp_model *m)
+{
+    const struct stk_profile *p = m->a->p;
+    const struct rp_group *g = &m->group[0];
+    double bytes = (double)g->n.c[STK_C_READ_BYTES], asked = 0;
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        const char *path = r->file < p->nfiles ? p->file[r->file].path : "";
+        if (r->api == STK_API_HDF5 && stk_name_has_suffix(path, strlen(path), g->suffix))
+            asked += (double)r->n.c[STK_C_READ_BYTES];
+    }
+    bytes = asked > 0 && asked < bytes ? asked : bytes;
+    return g->rank_distinct_bytes ? bytes / (double)g->rank_distinct_bytes : 1;
+}
+
 /* Samples of one rank and its passes over the files. */
 static void find_samples(struct rp_model *m)
 {
@@ -102,10 +121,7 @@ static void find_samples(struct rp_model *m)
         m->per_file = 1;
         m->files = all < (double)m->files ? at_least(rounded(all), 1) : m->files;
     } else {
-        double again = g->rank_distinct_bytes ? (double)g->n.c[STK_C_READ_BYTES] /
-                                                    (double)g->rank_distinct_bytes
-                                              : 1;
-        m->epochs = at_least(rounded(again), m->epochs);
+        m->epochs = at_least(rounded(times_read(m)), m->epochs);
         if (m->rounds && m->epochs > m->rounds) /* bytes that are read again within an epoch */
             m->epochs = m->rounds;
         m->per_file = at_least(rounded(all / (double)m->files / (double)m->epochs), 1);
