@@ -232,7 +232,7 @@ class Loader(loader.Loader):
             return
         stream, way = self._stream(device), Way()
         with torch.cuda.stream(stream):
-            made = _mapped(self._on_host(held), lambda t: make(t, way, t.to(device, non_blocking=True)))
+            made = _mapped(self._on_host(held), lambda t: make(t, way, _copy_of(t, device)))
             way.event = stream.record_event()
         self._copies.add(way.event, held)
         self._moving[held] = (made, way)
@@ -305,8 +305,12 @@ def _has_room(made, device):
     return torch.cuda.mem_get_info(device)[0] > 2 * sum(sizes)
 
 
+def _copy_of(tensor, device):
+    return tensor.to(device, non_blocking=True)
+
+
 def _move(value, device):
-    return _mapped(value, lambda t: t.to(device, non_blocking=True))
+    return _mapped(value, lambda t: _copy_of(t, device))
 
 
 def _mapped(value, do):

@@ -187,9 +187,9 @@ def asked_twice(batches, box, at):
     return at.raised
 
 
-@pytest.fixture
-def no_gpu(monkeypatch):
-    """What a loader with device="cuda" asks of PyTorch, answered without one."""
+@pytest.fixture(params=["moved by the loader", "moved by the program"])
+def no_gpu(monkeypatch, request):
+    """What a loader that copies batches to a GPU asks of PyTorch, answered without one."""
     torch = pytest.importorskip("torch", reason="python3-torch is not installed")
     import contextlib
     import stoker.torch
@@ -208,14 +208,25 @@ def no_gpu(monkeypatch):
     class Device:
         type = "cuda"
     for name, value in {"Stream": Stream, "stream": lambda s: contextlib.nullcontext(),
-                        "current_stream": Stream}.items():
+                        "current_stream": Stream, "init": lambda: None,
+                        "mem_get_info": lambda device: (1 << 40, 1 << 40)}.items():
         monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.setattr(stoker.torch, "_each_tensor", lambda value, do: None)
-    monkeypatch.setattr(stoker.torch, "_move", lambda value, device: value)
+    monkeypatch.setattr(stoker.torch, "_copy_of", lambda tensor, device: tensor)
+    monkeypatch.setattr(stoker.torch, "_pinned", lambda size: ((m := torch.empty(size, dtype=torch.uint8)).data_ptr(), m))
+
+    class Way(stoker.torch.Way):
+        """The program has moved every batch."""
+        device = property(lambda self: device, lambda self, to: None)
+    device = Device()
+    monkeypatch.setattr(stoker.torch, "Way", Way)
 
     def make(*args, **options):
         loader = stoker.torch.Loader(*args, **options)
-        loader.device = Device()
+        if request.param == "moved by the loader":
+            loader.device = device
+        else:
+            loader.pin_memory = True
         return loader
     return make
 
