@@ -15,6 +15,7 @@
 #define LOADER_OPENS   9.0        /* before its first batch: manifest, index, a shard that it probes */
 #define LOADER_START_S 0.01       /* its threads and buffers: 5 to 20 ms until a first batch from memory */
 #define LOADER_WINDOW  67108864.0 /* bytes that it has before its first batch */
+#define TOUCH_BPS      2e9        /* at which the kernel gives a process memory that it has not used before */
 #define MEASURE_S      0.2
 #define MEASURE_BYTES  (32u << 20)
 #define TRUSTED        1.5 /* a model that misses the baseline by more than this drops nothing */
@@ -162,6 +163,7 @@ struct way {
     const struct stk_workload *w;
     const struct stk_tune_storage *st;
     bool loader, packed;
+    bool unpacks; /* what it reads is compressed */
     double shrunk; /* bytes of the packed data per byte of the data */
     double slower;
 };
@@ -193,11 +195,14 @@ static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
     return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
 }
 
-/* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. */
+/* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. Its
+ * buffers are new, those of what it unpacks as well. */
 static double first_window(const struct stk_tune_subject *s, const struct way *y)
 {
-    double bytes = fmin(LOADER_WINDOW, y->shrunk * (double)s->bytes / (double)s->ranks);
-    return y->st->read_Bps > 0 ? (double)s->ranks * bytes / y->st->read_Bps : 0;
+    double ranks = (double)s->ranks, all = (double)s->bytes / ranks;
+    double bytes = fmin(LOADER_WINDOW, y->shrunk * all);
+    double touched = bytes + (y->unpacks ? fmin(LOADER_WINDOW, all) : 0);
+    return ranks * (y->st->read_Bps > 0 ? bytes / y->st->read_Bps : 0) + touched / TOUCH_BPS;
 }
 
 /* Steps per epoch of a rank. */
@@ -264,6 +269,7 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
         const struct stk_tune_change *x = &c->change[i];
         y.loader = y.loader || x->loader;
         y.packed = y.packed || x->use == STK_USE_LOADER;
+        y.unpacks = y.unpacks || x->codec;
         if (x->use != STK_USE_NOTHING)
             y.st = storage_of(&t->s, x);
         if (x->use == STK_USE_LOADER && !isnan(x->copy.prepare_s) && t->s.bytes)
