@@ -1,13 +1,16 @@
 /* loaded.c - see loaded.h. */
 #include "bench/loaded.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/pool.h"
 #include "stoker.h"
 
-#define LOOK_MS 100 /* between looks at the other ranks */
+#define LOOK_MS   100        /* between looks at the other ranks */
+#define BATCH_MAX (1u << 20) /* of the loader */
+#define ALL_BYTES 0.9        /* of the data: an epoch that reads so much reads all samples */
 
 struct stk_loaded {
     const struct stk_bench_config *c;
@@ -69,13 +72,33 @@ static int open_dataset(void *arg, struct stk_err *err)
     return stk_dataset_open(path, &o, &l->ds, err);
 }
 
+/* Whether an epoch of the workload reads all of its files. */
+static bool reads_all(const struct stk_workload *w, double samples)
+{
+    const struct stk_bench_group *g = &w->group[0];
+    double all = w->ngroups ? (double)g->count * stk_dist_mean(&g->size) : 0;
+    return w->ngroups && g->per && (double)g->bytes / (double)g->per * samples >= ALL_BYTES * all;
+}
+
+/* A profile takes each request for a sample: a sample of the dataset may be several of them, or a
+ * part of one. The loader gives as much of the dataset in a step as the program reads. */
+static uint32_t batch_of(const struct stk_workload *w, const struct stk_dataset *ds)
+{
+    double asked = (double)w->dataset.files * (double)w->dataset.samples_per_file;
+    double has = (double)stk_dataset_len(ds);
+    double n = (double)w->training.batch;
+    if (asked > has || reads_all(w, asked))
+        n = ceil(n * has / asked);
+    return n < 1 ? 1 : n < BATCH_MAX ? (uint32_t)n : BATCH_MAX;
+}
+
 /* A rank that loads everything at the start, as every other does, needs all samples. */
 static int open_loader(void *arg, struct stk_err *err)
 {
     struct stk_loaded *l = arg;
     const struct stk_workload *w = l->c->w;
     bool all = w->reader.load == STK_LOAD_START && w->access.offsets == STK_OFFSETS_SAME;
-    struct stk_loader_options o = {.batch = (uint32_t)w->training.batch};
+    struct stk_loader_options o = {.batch = batch_of(w, l->ds)};
     o.rank = all ? 0 : (uint32_t)l->plan.rank;
     o.world = all ? 1 : (uint32_t)l->plan.ranks;
     o.seed = w->dataset.seed;

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/random.h"
+#include "format/format.h"
 
 static int add(struct stk_tune_files *f, const FTSENT *e, size_t skip, struct stk_err *err)
 {
@@ -74,4 +76,19 @@ void stk_tune_files_release(struct stk_tune_files *f)
 {
     free(f->file);
     stk_arena_release(&f->arena);
+}
+
+char *stk_tune_file_path(const char *source, const struct stk_tune_file *f)
+{
+    return *f->name ? stk_path_join(source, f->name) : strdup(source);
+}
+
+/* A folder that is a dataset is no file, so LMDB is left out. */
+const struct stk_format *stk_tune_format_of(const char *name)
+{
+    for (size_t i = 0; stk_format_at(i); i++)
+        if (stk_format_suffix_matches(stk_format_at(i), name) &&
+            strcmp(stk_format_at(i)->name, "lmdb") != 0)
+            return stk_format_at(i);
+    return NULL;
 }

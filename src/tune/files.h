@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+struct stk_format;
 struct stk_tune_file {
     const char *name; /* below the source; "": the source itself */
     uint64_t bytes;
@@ -23,5 +24,9 @@ int stk_tune_files_list(const char *source, const char *match, struct stk_tune_f
  * the sizes of the part are distributed like those of the whole. */
 void stk_tune_files_thin(struct stk_tune_files *f, size_t keep, uint64_t seed);
 void stk_tune_files_release(struct stk_tune_files *f);
+/* Caller frees. NULL: no memory. */
+char *stk_tune_file_path(const char *source, const struct stk_tune_file *f);
+/* The format of a file by its name; NULL: the name says nothing. */
+const struct stk_format *stk_tune_format_of(const char *name);
 
 #endif

@@ -132,11 +132,19 @@ static struct batch of_groups(const struct stk_workload *w, size_t first)
     return b;
 }
 
-static struct batch of_workload(const struct stk_workload *w)
+/* Stored bytes per byte of a sample: what bench generates may be compressed. */
+static double stored_share(const struct stk_tune_subject *s, const struct stk_workload *w)
+{
+    double samples = (double)(w->dataset.files * w->dataset.samples_per_file);
+    double all = samples * stk_dist_mean(&w->dataset.record);
+    return w->dataset.compression != STK_COMPRESSION_NONE && all > 0 ? (double)s->bytes / all : 1;
+}
+
+static struct batch of_workload(const struct stk_tune_subject *s, const struct stk_workload *w)
 {
     double n = (double)w->training.batch, m = stk_dist_mean(&w->dataset.record);
     double per_file = (double)w->dataset.samples_per_file, transfer = (double)w->access.transfer_bytes;
-    struct batch b = {.opens = n / per_file, .bytes = n * m};
+    struct batch b = {.opens = n / per_file, .bytes = n * m * stored_share(s, w)};
     if (w->ngroups)
         return of_groups(w, 0);
     if (w->dataset.format == STK_BENCH_HDF5)
@@ -163,36 +171,84 @@ struct way {
     const struct stk_workload *w;
     const struct stk_tune_storage *st;
     bool loader, packed;
-    bool unpacks; /* what it reads is compressed */
+    bool unpacks; /* the copy that it reads is compressed */
     double shrunk; /* bytes of the packed data per byte of the data */
     double slower;
 };
 
-/* Seconds of I/O and decoding per step, pipelined. */
-static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
+/* Steps per epoch of a rank. */
+static double steps_of(const struct stk_tune_subject *s, const struct way *y)
 {
-    struct batch b = of_workload(y->w);
+    const struct stk_workload *w = y->w;
+    bool all = w->access.offsets == STK_OFFSETS_SAME && !y->loader;
+    double samples = (double)(w->dataset.files * w->dataset.samples_per_file);
+    return samples / (double)w->training.batch / (all ? 1 : (double)s->ranks);
+}
+
+static double think_seconds(const struct stk_workload *w)
+{
+    return (double)w->training.batch * stk_dist_mean(&w->reader.think);
+}
+
+/* CPU seconds per batch in which the program decodes and unpacks. That of a program that was profiled
+ * is in reader.think. */
+static double program_seconds(const struct stk_tune_subject *s, const struct stk_workload *w,
+                              const struct batch *b)
+{
+    bool more = !w->ngroups && w->dataset.compression != STK_COMPRESSION_NONE;
+    return think_seconds(w) + (more ? s->unpack_s * b->bytes : 0);
+}
+
+/* CPU seconds per batch in which the loader decodes and unpacks. bytes: of the data as it is. */
+static double loader_seconds(const struct stk_tune_subject *s, const struct way *y, double bytes)
+{
+    double pictures = y->w->reader.decode ? (double)y->w->training.batch * s->decode_s : 0;
+    double grown = bytes * (s->grows > 0 ? s->grows : 1);
+    return pictures + (!y->packed ? bytes * s->undo_s : y->unpacks ? grown * s->unzstd_s : 0);
+}
+
+/* The loader reads no byte twice per epoch. */
+static double once_bytes(const struct stk_tune_subject *s, const struct way *y, double bytes)
+{
+    return fmin(bytes, (double)s->bytes / (double)s->ranks / steps_of(s, y));
+}
+
+/* Seconds of I/O and decoding per step, pipelined, by the program itself. */
+static double program_io_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    struct batch b = of_workload(s, y->w);
     double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
-    double think = (double)y->w->training.batch * stk_dist_mean(&y->w->reader.think);
-    double cpus = at_least_one((double)s->cpus / ranks), workers = fmin(lanes, cpus);
-    if (y->loader && y->w->reader.decode) { /* by the loader, with all CPUs */
-        think = (double)y->w->training.batch * s->decode_s;
-        workers = cpus;
-    }
-    /* What is read beside the dataset stays as it is. */
-    struct batch rest = of_groups(y->w, 1);
+    double think = program_seconds(s, y->w, &b);
+    double workers = fmin(lanes, at_least_one((double)s->cpus / ranks));
+    double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
+    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
+    return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
+}
+
+/* The same by stoker's loader, with all CPUs. What is read beside the dataset stays as it is, and so
+ * does what else the program does with a sample, unless it only decodes pictures. */
+static double loader_io_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    struct batch b = of_workload(s, y->w), rest = of_groups(y->w, 1);
+    double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
+    double cpus = at_least_one((double)s->cpus / ranks);
+    double think = y->w->reader.decode ? 0 : think_seconds(y->w);
+    double bytes = once_bytes(s, y, b.bytes - rest.bytes), decode = loader_seconds(s, y, bytes);
+    b.bytes = bytes * y->shrunk;
     if (y->packed) {
-        b.bytes = y->shrunk * (b.bytes - rest.bytes);
         b.opens = 0;
         b.requests = b.bytes / LOADER_REQUEST;
     }
     double beside = rest.opens * y->st->open_s + rest.requests * y->st->latency_s;
     double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
     double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
-    if (y->loader)
-        return fmax(fmax(waits / LOADER_LANES, ranks * wire),
-                    fmax(think / workers, beside / lanes));
-    return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
+    return fmax(fmax(waits / LOADER_LANES, ranks * wire),
+                fmax(fmax(think / fmin(lanes, cpus), (think + decode) / cpus), beside / lanes));
+}
+
+static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    return y->loader ? loader_io_seconds(s, y) : program_io_seconds(s, y);
 }
 
 /* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. Its
@@ -203,15 +259,6 @@ static double first_window(const struct stk_tune_subject *s, const struct way *y
     double bytes = fmin(LOADER_WINDOW, y->shrunk * all);
     double touched = bytes + (y->unpacks ? fmin(LOADER_WINDOW, all) : 0);
     return ranks * (y->st->read_Bps > 0 ? bytes / y->st->read_Bps : 0) + touched / TOUCH_BPS;
-}
-
-/* Steps per epoch of a rank. */
-static double steps_of(const struct stk_tune_subject *s, const struct way *y)
-{
-    const struct stk_workload *w = y->w;
-    bool all = w->access.offsets == STK_OFFSETS_SAME && !y->loader;
-    double samples = (double)(w->dataset.files * w->dataset.samples_per_file);
-    return samples / (double)w->training.batch / (all ? 1 : (double)s->ranks);
 }
 
 /* Seconds before the first batch of an epoch of which nothing is read ahead, but for reading it. */
@@ -260,6 +307,16 @@ static bool changed(const struct stk_tune_subject *s, const struct stk_tune_cand
     return (rc ? rc : stk_workload_settle(w, NULL)) == 0;
 }
 
+/* Bytes of packed data per byte of the data; NaN: not known. */
+static double shrunk_by(const struct stk_tune_subject *s, const struct stk_tune_change *c)
+{
+    if (!isnan(c->copy.prepare_s) && s->bytes)
+        return (double)c->copy.bytes / (double)s->bytes;
+    if (c->codec)
+        return s->zstd_leaves > 0 ? s->zstd_leaves : NAN;
+    return s->grows > 0 ? s->grows : 1;
+}
+
 static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c, double slower)
 {
     struct stk_workload w = {0};
@@ -272,10 +329,8 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
         y.unpacks = y.unpacks || x->codec;
         if (x->use != STK_USE_NOTHING)
             y.st = storage_of(&t->s, x);
-        if (x->use == STK_USE_LOADER && !isnan(x->copy.prepare_s) && t->s.bytes)
-            y.shrunk = (double)x->copy.bytes / (double)t->s.bytes;
-        else if (x->codec)
-            y.shrunk = t->s.zstd_leaves > 0 ? t->s.zstd_leaves : NAN;
+        if (x->use == STK_USE_LOADER)
+            y.shrunk = shrunk_by(&t->s, x);
     }
     if (changed(&t->s, c, t->plan, &w) && w.dataset.format != STK_BENCH_NONE)
         seconds = y.st->read_Bps > 0 || y.st->latency_s > 0 ? epoch_seconds(&t->s, &y) : NAN;

@@ -43,7 +43,10 @@ struct stk_tune_subject {
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
     double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
-    double unpack_s; /* CPU time in which a program unpacks a stored byte; 0: it does not */
+    /* CPU time in which a program, and the loader, unpack a stored byte of the data; 0: it is not
+     * compressed. In which a byte of data that zstd has packed is unpacked. */
+    double unpack_s, undo_s, unzstd_s;
+    double grows; /* unpacked bytes per stored byte; 0: not known */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
@@ -182,10 +185,10 @@ void stk_tune_extrapolate(struct stk_tuner *t);
 
 /* ---- sound.c: notes files that are not what their names say. */
 void stk_tune_check_sound(struct stk_tuner *t);
-/* ---- shrink.c: tries some of the files, and sets s.zstd_leaves. */
+/* ---- shrink.c: tries some of the files, and sets s.zstd_leaves and s.unzstd_s. */
 struct stk_tune_files;
 void stk_tune_shrink(struct stk_tuner *t, const struct stk_tune_files *f);
-/* ---- unpack.c: tries some of the files, and sets s.unpack_s. */
+/* ---- unpack.c: tries some of the files, and sets s.unpack_s and s.undo_s. */
 void stk_tune_unpack(struct stk_tuner *t, const struct stk_tune_files *f);
 
 /* ---- cost.c: after the times are known. */

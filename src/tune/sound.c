@@ -45,17 +45,6 @@ static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t sampl
 
 /* ---- formats -------------------------------------------------------------------------------- */
 
-/* By its name; NULL: the name says nothing. A folder that is a dataset is no file, so LMDB is not
- * looked at. */
-static const struct stk_format *format_of(const char *name)
-{
-    for (size_t i = 0; stk_format_at(i); i++)
-        if (stk_format_suffix_matches(stk_format_at(i), name) &&
-            strcmp(stk_format_at(i)->name, "lmdb") != 0)
-            return stk_format_at(i);
-    return NULL;
-}
-
 static bool is_picture(const char *name)
 {
     size_t n = strlen(name);
@@ -140,9 +129,9 @@ static bool decodes(struct look *l, const char *path, char *why, size_t size)
 static void look_at(struct look *l, const struct stk_tune_file *file)
 {
     const char *source = l->t->s.source, *name = *file->name ? file->name : stk_base_name(source);
-    const struct stk_format *f = format_of(name);
+    const struct stk_format *f = stk_tune_format_of(name);
     bool picture = is_picture(name);
-    char *path = *file->name ? stk_path_join(source, name) : strdup(source), why[160] = "";
+    char *path = stk_tune_file_path(source, file), why[160] = "";
     l->differ = l->differ || !f || (l->format && l->format != f);
     l->format = f;
     if (path && (f || picture) && file->bytes <= FILE_MAX && stk_now() < l->until_s) {
@@ -187,6 +176,19 @@ static void settle_decoding(const struct look *l, const char *how)
                   t->out->decode ? t->out->decode : how);
 }
 
+static void look_at_all(struct look *l, const struct stk_tune_files *f, size_t files)
+{
+    if (stk_image_new(&l->image, NULL) != 0)
+        l->image = NULL;
+    for (size_t i = 0; i < f->n; i++)
+        look_at(l, &f->file[i]);
+    say(l, files);
+    l->t->s.arrays = l->arrays && l->arrays == l->looked;
+    l->t->out->use = l->format && !l->differ ? l->format->use : NULL;
+    if (l->image)
+        stk_image_free(l->image);
+}
+
 void stk_tune_check_sound(struct stk_tuner *t)
 {
     struct stk_tune_files f = {0};
@@ -197,7 +199,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
     bool wanted = how && thinks && stk_image_op_parse(how, &op, &field, NULL) == 0;
     struct look l = {.t = t, .until_s = stk_now() + TIME_S, .wanted = wanted ? &op : NULL};
     free(field);
-    if (!t->s.source || t->plan->data || t->plan->storage ||
+    if (!t->s.source || t->plan->storage ||
         stk_tuner_doing(t, "looking at some of the files") ||
         stk_tune_files_list(t->s.source, NULL, &f, NULL) != 0) {
         stk_tune_files_release(&f);
@@ -207,16 +209,9 @@ void stk_tune_check_sound(struct stk_tuner *t)
     stk_tune_files_thin(&f, LOOK_AT, t->plan->seed);
     stk_tune_shrink(t, &f);
     stk_tune_unpack(t, &f);
-    if (stk_image_new(&l.image, NULL) != 0)
-        l.image = NULL;
-    for (size_t i = 0; i < f.n; i++)
-        look_at(&l, &f.file[i]);
-    say(&l, files);
-    t->s.arrays = l.arrays && l.arrays == l.looked;
-    t->out->use = l.format && !l.differ ? l.format->use : NULL;
+    if (!t->plan->data) /* what bench has made is sound */
+        look_at_all(&l, &f, files);
     settle_decoding(&l, how);
-    if (l.image)
-        stk_image_free(l.image);
     free(l.pixels);
     stk_tune_files_release(&f);
 }

@@ -321,6 +321,24 @@ def test_stokers_own_reader_loads_once(stoker, tmp_path):
     assert all(r["load_seconds"] > 0 and r["wait_seconds"] == 0 for r in result["per_rank"])
 
 
+@pytest.mark.parametrize("samples,share,given", [(40, 1, 300), (900, 1, 300), (40, 0.1, 40)])
+def test_stokers_own_reader_reads_as_much(stoker, tmp_path, samples, share, given):
+    """Requests of a profile are not samples: a loader that reads a part of what the program reads seems to be faster."""
+    data, w, out = tmp_path / "data", tmp_path / "w.yaml", tmp_path / "result.json"
+    data.mkdir()
+    (data / "t.jsonl").write_text("".join(f'{{"n": {i:6}, "text": "{"x" * 80}"}}\n' for i in range(300)))
+    size = (data / "t.jsonl").stat().st_size
+    w.write_text(f"""
+name: stream
+dataset: {{format: replay, path: "{data}", samples_per_file: {samples}, record: {int(size * share) // samples}}}
+files:
+  1: {{path: t.jsonl, count: 1, size: {size}, per: {samples}, opens: 1, requests: {samples}, bytes: {int(size * share)}}}
+training: {{batch: 10, epochs: 1, last: keep}}
+""")
+    stoker("bench", w, "--reader", "stoker", "--no-calibration", "--json", out)
+    assert abs(json.loads(out.read_text())["result"]["io"]["samples"] - given) <= 0.2 * given
+
+
 def test_memory_is_steady(bench, tmp_path):
     """A job reads billions of samples: nothing may be kept for each of them. 10^5 against 2 * 10^6, or 10^7."""
     steps = 10000 if LONG else 2000

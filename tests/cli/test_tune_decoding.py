@@ -81,6 +81,24 @@ for epoch in range(3):
 """
 
 
+def think_of(candidate):
+    """Seconds per sample that are left to the program; None: as they were."""
+    words = [s.split("=") for c in candidate["changes"] for s in c["set"] or []]
+    return next((float(value.rstrip("s")) for key, value in words if key == "reader.think"), None)
+
+
+def unpacked(profile, stoker, tmp_path, script, data):  # noqa: F811
+    """CPU seconds per sample of a program, and those that are left to it with the loader."""
+    job, out, w = tmp_path / "job.py", tmp_path / "tune.json", tmp_path / "w.yaml"
+    job.write_text(script)
+    p = profile([sys.executable, job, data])
+    stoker("advise", p.dir, "--workload", w)
+    think = float(re.search(r"think: ([0-9.]+)s", w.read_text())[1])
+    stoker("tune", p.dir, "--only", "loader", "--budget", "3s", "--json", out)
+    loader = next(c for c in json.loads(out.read_text())["result"]["candidates"] if c["id"] == "loader")
+    return think, think_of(loader)
+
+
 def test_the_loader_unpacks(profile, stoker, tmp_path):  # noqa: F811
     """Packed without compression, nobody unpacks: that CPU time is not burnt."""
     draw, data = random.Random(3), tmp_path / "data"
@@ -89,12 +107,40 @@ def test_the_loader_unpacks(profile, stoker, tmp_path):  # noqa: F811
         lines = (b'{"id": %d, "text": "%s"}\n' % (k, b" ".join(draw.choices([b"one", b"two", b"three"], k=40)))
                  for k in range(3000))
         (data / f"{i}.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
-    job, out, w = tmp_path / "job.py", tmp_path / "tune.json", tmp_path / "w.yaml"
-    job.write_text(UNPACK)
-    p = profile([sys.executable, job, data])
-    stoker("advise", p.dir, "--workload", w)
-    think = float(re.search(r"think: ([0-9.]+)s", w.read_text())[1])
-    stoker("tune", p.dir, "--only", "loader", "--budget", "3s", "--json", out)
-    loader = next(c for c in json.loads(out.read_text())["result"]["candidates"] if c["id"] == "loader")
-    left = [float(s.split("=")[1].rstrip("s")) for s in loader["changes"][0]["set"] if s.startswith("reader.think=")]
-    assert think > 0 and left and left[0] < think, (think, left)
+    think, left = unpacked(profile, stoker, tmp_path, UNPACK, data)
+    assert think > 0 and left is not None and left < think, (think, left)
+
+
+CHUNKS = """
+import random, sys, h5py
+with h5py.File(sys.argv[1]) as f:
+    for epoch in range(3):
+        for i in random.Random(epoch).sample(range(len(f["x"])), len(f["x"])):
+            f["x"][i]
+"""
+
+
+@pytest.mark.parametrize("packed", ["gzip", None])
+def test_the_loader_unpacks_chunks(profile, stoker, tmp_path, packed):  # noqa: F811
+    """Most compressed data on clusters is HDF5: a job that waits for its CPU would be told "nothing to gain"."""
+    h5py, np = pytest.importorskip("h5py"), pytest.importorskip("numpy")
+    with h5py.File(tmp_path / "d.h5", "w") as f:
+        rows = np.random.default_rng(1).integers(0, 40, (200, 64 << 10)).astype("u1")
+        f.create_dataset("x", data=rows, chunks=(1, 64 << 10), compression=packed)
+    think, left = unpacked(profile, stoker, tmp_path, CHUNKS, tmp_path / "d.h5")
+    assert think > 0 and (left is None or left < think) and (left is not None) == bool(packed), (think, left)
+
+
+def test_unpacking_is_expected_to_be_saved(stoker, tmp_path):
+    """What cannot help is dropped before it is tried: so must not be what saves the CPU that the job waits for."""
+    w, out = tmp_path / "w.yaml", tmp_path / "tune.json"
+    w.write_text("""
+name: compressed
+dataset: {format: hdf5, files: 1, samples_per_file: 200, record: 128K, chunk: 128K, compression: gzip}
+reader: {threads: 1, prefetch: 2}
+training: {batch: 8, compute: 100us}
+""")
+    stoker("bench", w, "--data", tmp_path / "data", "--generate-only")
+    stoker("tune", w, "--data", tmp_path / "data", "--near", tmp_path, "--only", "pack", "--budget", "4s", "--json", out)
+    base, pack = json.loads(out.read_text())["result"]["candidates"][:2]
+    assert pack["id"] == "pack" and base["predicted_epoch_s"] > 1.5 * pack["predicted_epoch_s"], (base, pack)
