@@ -182,6 +182,9 @@ const struct stk_opt stk_workload_keys[] = {
                 "image:224,crop=random,flip. It then takes the place of reader.think"),
     KEY("reader.path", reader.path, STRING, .arg = "PATH",
         .help = "Dataset that --reader stoker reads instead, such as a packed copy"),
+    KEY("reader.index", reader.index, STRING, .arg = "FILE",
+        .help = "Index of the data for --reader stoker (`stoker inspect --index`), so that a run does "
+                "not make one"),
 
     KEY("training.ranks", training.ranks, UNSIGNED, .arg = "N", .def = "1", .min = 1, .max = 4096,
         .group = "Training", .help = "Processes, one per accelerator; --ranks overrides it"),

@@ -64,6 +64,8 @@ static int open_dataset(void *arg, struct stk_err *err)
     char path[4400], index[4400];
     bool foreign = l->c->w->reader.path || l->c->data->users;
     struct stk_open_options o = {.no_index_write = foreign}; /* nothing is written beside it */
+    if (foreign && !l->c->w->reader.path)
+        o.index = l->c->w->reader.index;
     if (!foreign)
         describe_generated(l->c, &o, index, sizeof index);
     o.progress = on_progress;

@@ -106,6 +106,7 @@ struct stk_workload {
         const char *think_text;
         struct stk_dist think; /* seconds per sample */
         const char *path;      /* of --reader stoker; NULL: the dataset */
+        const char *index;     /* of the dataset, for the same; NULL: where it usually is */
         const char *decode;    /* what it decodes pictures to, instead of `think`; NULL: nothing */
     } reader;
     struct {

@@ -29,6 +29,15 @@ static size_t count(const struct stk_tune *t, bool measured)
     return n;
 }
 
+/* Runs with the loader make more steps. */
+static bool has_loader(const struct stk_tune *t)
+{
+    bool any = false;
+    for (size_t i = 1; i < t->n; i++)
+        any = any || (is_measured(&t->candidate[i]) && t->candidate[i].change[0].loader);
+    return any;
+}
+
 /* ---- the head ------------------------------------------------------------------------------- */
 
 static void write_head(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
@@ -36,11 +45,12 @@ static void write_head(const struct stk_tune *t, unsigned columns, struct stk_bu
     char files[32], bytes[32], took[32];
     const char *fs = t->file_system;
     sentence(out, columns,
-             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu step%s per run%s; %s",
+             "%.100s%s%s%s%s%s%s: %zu change%s measured on this storage, %llu%s step%s per run%s; %s",
              t->name, fs ? ", " : "", fs ? stk_format_count(t->files, files, sizeof files) : "",
              fs ? t->files == 1 ? " file, " : " files, " : "", fs ? stk_format_size(t->bytes, bytes, sizeof bytes) : "",
              fs ? " on " : "", fs ? fs : "", count(t, true), count(t, true) == 1 ? "" : "s",
-             (unsigned long long)t->steps, t->steps == 1 ? "" : "s",
+             (unsigned long long)t->steps, has_loader(t) ? " or more" : "",
+             t->steps == 1 && !has_loader(t) ? "" : "s",
              t->stopped        ? "; stopped before the end"
              : t->budget_spent ? "; the budget was spent"
                                : "",

@@ -20,6 +20,7 @@
 #define RUN_MIN_S   0.4  /* shorter ones are all start and end */
 #define RUN_MAX_S   20.0
 #define RUNS_WANTED 60.0 /* in the budget: ten candidates, three rounds, two studies */
+#define EPOCH_TIMES 2.5  /* as long as a run should be: then a whole epoch is run */
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
@@ -46,6 +47,8 @@ static void add_copy(struct stk_tuner *t, struct words *w, const struct stk_tune
     const char *at = c->copy.at ? c->copy.at : c->copy.path;
     if (c->use == STK_USE_LOADER)
         add_pair(w, "--set", stk_tune_text(t, "reader.path=%s", at));
+    else if (c->use == STK_USE_INDEX)
+        add_pair(w, "--set", stk_tune_text(t, "reader.index=%s", at));
     else if (c->use == STK_USE_DATA && t->plan->data)
         add_pair(w, "--data", at);
     else if (c->use == STK_USE_DATA)
@@ -59,6 +62,24 @@ static void add_change(struct stk_tuner *t, struct words *w, const struct stk_tu
         add_pair(w, "--set", c->set[i]);
     if (c->loader)
         add_pair(w, "--reader", "stoker");
+}
+
+/* Steps of a run. The loader reads ahead further than a short run goes, so that it makes more of them:
+ * as many as are expected to take no longer than a run may, an epoch at most. */
+static uint64_t steps_of(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    uint64_t steps = t->out->steps, most = t->s.w.training.most_steps;
+    struct stk_bench_plan plan;
+    bool loader = false;
+    for (size_t i = 0; c && i < c->nchanges; i++)
+        loader = loader || c->change[i].loader;
+    if (!steps || !loader || !(c->predicted_s > 0) ||
+        stk_bench_plan(&plan, &t->s.w, 0, t->s.ranks, NULL) < 0)
+        return steps;
+    double fit = EPOCH_TIMES * t->run_s / c->predicted_s * (double)plan.steps;
+    uint64_t more = fit < (double)plan.steps ? (uint64_t)fit : plan.steps;
+    more = most && most < more ? most : more;
+    return more > steps ? more : steps;
 }
 
 int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, const char ***argv,
@@ -80,9 +101,10 @@ int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, cons
         add_pair(&w, "--set", *s);
     if (p->storage)
         add_pair(&w, "--virtual-storage", p->storage);
-    if (t->out->steps)
+    uint64_t steps = steps_of(t, c);
+    if (steps)
         add_pair(&w, "--set",
-                 stk_tune_text(t, "training.most_steps=%llu", (unsigned long long)t->out->steps));
+                 stk_tune_text(t, "training.most_steps=%llu", (unsigned long long)steps));
     for (size_t i = 0; c && i < c->nchanges; i++)
         add_change(t, &w, &c->change[i]);
     add(&w, "--no-calibration");
@@ -206,8 +228,6 @@ static void take(struct stk_tuner *t, const struct seen *seen)
     s->request_bytes = seen->request_bytes;
 }
 
-#define EPOCH_TIMES 2.5 /* as long as a run should be: then a whole epoch is run */
-
 /* A part of an epoch does the loader wrong, which reads ahead further than a short run goes. */
 static uint64_t whole_epochs(struct stk_tuner *t, uint64_t steps)
 {
@@ -227,7 +247,7 @@ int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
 {
     uint64_t steps = whole_intervals(&t->s.w, PILOT_STEPS), most = t->s.w.training.most_steps;
     double want = run_seconds(t);
-    const char **words;
+    const char **words = NULL;
     int rc = 0;
     for (bool enough = false; !rc && !enough;) {
         struct seen seen = {0};
@@ -242,7 +262,7 @@ int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
         bool all = seen.steps + (double)t->s.w.training.warmup < (double)steps;
         double fit = seen.steps * want / seen.wall_s;
         enough = all || seen.wall_s > want / 4 || (most && steps >= most);
-        t->run_s = fmax(want, seen.wall_s);
+        t->run_s = all ? seen.wall_s : fmax(want, seen.wall_s); /* no run is longer than all of it */
         t->run_cost_s = t->run_s + seen.took_s - seen.wall_s;
         uint64_t next = fit < 1e9 ? (uint64_t)fit : 1000000000u;
         next = whole_intervals(&t->s.w, next);

@@ -388,11 +388,12 @@ static void bound(const struct stk_tune_subject *s, struct stk_tune_candidate *c
              k->helps == STK_HELPS_SAVES ? "checkpoints" : "data", 100 * share);
 }
 
-/* What takes time and space to prepare is worth it only if it is expected to gain something. */
+/* A copy of the data is worth its time and space only if it is expected to gain something. */
 static void drop(const struct stk_tuner *t, struct stk_tune_candidate *c)
 {
     double times = t->s.epoch_s / c->predicted_s;
-    if (!c->change[0].kind->prepare || isnan(times) || times >= 1 + t->plan->least)
+    enum stk_tune_use use = c->change[0].use;
+    if ((use != STK_USE_LOADER && use != STK_USE_DATA) || isnan(times) || times >= 1 + t->plan->least)
         return;
     c->verdict = STK_TUNE_DROPPED;
     snprintf(c->why, sizeof c->why,

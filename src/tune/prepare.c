@@ -218,12 +218,18 @@ static void skip(struct stk_tune_candidate *c, const char *fmt, ...)
     c->verdict = STK_TUNE_SKIPPED;
 }
 
+/* Bytes that a copy takes, at most. */
+static uint64_t need_bytes(const struct stk_tune_subject *s, const struct stk_tune_change *c)
+{
+    return (c->use == STK_USE_INDEX ? 0 : s->bytes) + s->files * PER_FILE;
+}
+
 /* False: there is no room for it. */
 static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, const char *dir,
                      uint64_t used)
 {
     const struct stk_tune_change *x = &c->change[0];
-    uint64_t need = t->s.bytes + t->s.files * PER_FILE, room = stk_tune_free_bytes(dir);
+    uint64_t need = need_bytes(&t->s, x), room = stk_tune_free_bytes(dir);
     uint64_t limit = t->plan->space_bytes;
     char a[32], b[32];
     if (x->where && t->s.near[x->near].room_bytes < room)
@@ -382,7 +388,8 @@ static int prepare(struct stk_tuner *t, struct stk_tune_candidate *c, uint64_t *
 
 static bool needs_copy(const struct stk_tune_candidate *c)
 {
-    return c->nchanges == 1 && c->change[0].kind->prepare && c->verdict == STK_TUNE_UNCLEAR;
+    return c->nchanges == 1 && c->change[0].copy.path && c->change[0].kind->prepare &&
+           c->verdict == STK_TUNE_UNCLEAR;
 }
 
 void stk_tune_adopt_copies(struct stk_tuner *t)

@@ -335,9 +335,24 @@ static int propose_loader(struct stk_tuner *t, const struct stk_tune_kind *k, st
     if (!reads_in_steps(w) || w->training.eval_every || t->plan->storage)
         return 0;
     struct stk_tune_change *c = stk_tune_propose(t, k, "loader", "stoker's loader");
-    if (c)
-        c->loader = true;
+    if (!c)
+        return 0;
+    c->loader = true;
+    if (t->plan->data) /* bench keeps the index of what it has made */
+        return 0;
+    c->use = STK_USE_INDEX;
+    c->copy.path = stk_tune_text(t, "loader.stkidx");
     return 0;
+}
+
+static size_t prepare_loader(const struct stk_tuner *t, const struct stk_tune_change *c,
+                             const char **argv, size_t max)
+{
+    const char *words[] = {t->self, "inspect",  "--quiet",      "--index", c->copy.path,
+                           "--",    t->s.source, NULL};
+    size_t n = sizeof words / sizeof *words;
+    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
+    return n;
 }
 
 static size_t act_loader(const struct stk_tune_change *c, struct stk_action *out)
@@ -354,6 +369,7 @@ const struct stk_tune_kind stk_tune_loader = {
               STK_ACT_BATCH_READS},
     .nfinds = 6,
     .propose = propose_loader,
+    .prepare = prepare_loader,
     .act = act_loader,
     .patch_option = "--loader",
 };

@@ -90,6 +90,7 @@ enum stk_tune_use {
     STK_USE_NOTHING,
     STK_USE_LOADER, /* the loader reads it */
     STK_USE_DATA,   /* the program reads it instead of its data */
+    STK_USE_INDEX,  /* the index of the data, for the loader: it is made once, not in every run */
 };
 
 /* One change: a row of the table with its numbers. Texts belong to struct stk_tune. */

@@ -15,6 +15,7 @@ import pytest
 from benchlib import KIB, STUDY, VIRTUAL, stream
 from conftest import LONG, ROOT, STOKER, SANITIZER_ENV
 from faultlib import small_disk
+from profilelib import profile  # noqa: F401
 from slowfslib import slowfs
 
 if "libyaml" in subprocess.run([STOKER, "bench", "bert", "--show-workload"], capture_output=True, text=True).stderr:
@@ -319,6 +320,25 @@ def test_stokers_own_reader_loads_once(stoker, tmp_path):
     result = json.loads(out.read_text())["result"]
     assert [r["io"]["samples"] for r in result["per_rank"]] == [48, 48]
     assert all(r["load_seconds"] > 0 and r["wait_seconds"] == 0 for r in result["per_rank"])
+
+
+def test_stokers_own_reader_with_an_index(profile, stoker, tmp_path):  # noqa: F811
+    """A run that lists all files again measures that, and not the loader."""
+    data, index = tmp_path / "data", tmp_path / "kept.stkidx"
+    for i in range(20):
+        (data / f"c{i % 2}").mkdir(parents=True, exist_ok=True)
+        (data / f"c{i % 2}" / f"{i}.bin").write_bytes(bytes(500))
+    w = write(tmp_path, f"""
+name: files
+dataset: {{format: replay, path: "{data}", files: 20, record: 500}}
+files:
+  1: {{path: ".", count: 20, size: 500, per: 20, opens: 20, requests: 20, bytes: 10000}}
+training: {{batch: 4, epochs: 1}}
+""")
+    stoker("inspect", data, "--index", index)
+    p = profile([STOKER, "bench", w, "--reader", "stoker", "--no-calibration", "--set", f"reader.index={index}"])
+    assert p.rc == 0 and p.count(index, "reads") > 0
+    assert sorted(x.name for x in tmp_path.glob("*.stkidx")) == ["kept.stkidx"]
 
 
 @pytest.mark.parametrize("samples,share,given", [(40, 1, 300), (900, 1, 300), (40, 0.1, 40)])

@@ -194,9 +194,11 @@ def test_a_command_that_fails(stoker, tmp_path):
 def test_a_dataset(stoker, images):
     """The question of a new user: this folder, what now?"""
     before = tree_of(images[0])
-    run = stoker("tune", images[0], "--only", "threads", "--near", images[0], "--budget", "5s", "--json", "-")
+    run = stoker("tune", images[0], "--only", "threads,loader", "--near", images[0], "--budget", "5s", "--json", "-")
     result = run.json()["result"]
     assert result["files"] == 15 and result["candidates"][0]["epoch_s"] > 0
+    loader = next(c for c in result["candidates"] if c["id"] == "loader")["costs"]
+    assert loader["once_s"] > 0 and loader["disk_bytes"] > 0, loader  # its index: made once, not in every run
     assert tree_of(images[0]) == before
     assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
 
