@@ -38,6 +38,8 @@ struct stk_tune_ends {
 int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                    const char *trust, const struct stk_tune_ends *ends);
 void stk_tune_input_release(struct stk_tune_input *in);
+/* The words after "--"; NULL: there are none. Borrowed from the run. */
+const char *const *stk_tune_command(const struct stk_run *run);
 
 /* tune/command.c: profiles in->command into in->profile, and a short one again into in->again. */
 int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,

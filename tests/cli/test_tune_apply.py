@@ -1,6 +1,7 @@
 """stoker tune --apply: the data is made ready, and a patch lies beside the script, which stays as it is."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,11 @@ def test_files_that_a_dataset_opens(tmp_path):
     command = [sys.executable, "train.py", "data"]
     before = run(*command, cwd=tmp_path)
     result = applied(tmp_path, "pack", command, "--only", "pack")
+    copy_it, check = result["check_commands"].splitlines()  # --check compares a patched copy with the script
+    run("sh", "-c", copy_it, cwd="/")
+    words = shlex.split(check)
+    assert words[:3] == ["stoker", "tune", "--check"] and words[4:] == ["--", *command]
+    assert run(*shlex.split(words[3]), cwd=tmp_path) == before and words[3].split()[1] != command[1]
     run("sh", "-c", result["patch_command"], cwd="/")
     for i in range(1, 40):  # the first one is compared
         (tmp_path / f"data/{i:02}.bin").write_bytes(b"")

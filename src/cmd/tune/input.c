@@ -167,11 +167,12 @@ static int take_command(struct stk_run *run, struct stk_tune_input *in, struct s
 
 /* ---- which of them -------------------------------------------------------------------------- */
 
-static const char **command_of(const struct stk_run *run)
+const char *const *stk_tune_command(const struct stk_run *run)
 {
     for (int i = 0; i < run->argc; i++)
         if (strcmp(run->argv[i], "--") == 0)
-            return run->opts.arg + (run->opts.nargs - (size_t)(run->argc - i - 1));
+            return (const char *const *)run->opts.arg +
+                   (run->opts.nargs - (size_t)(run->argc - i - 1));
     return NULL;
 }
 
@@ -213,7 +214,7 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
 int stk_tune_input(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                    const char *trust, const struct stk_tune_ends *ends)
 {
-    in->command = (const char *const *)command_of(run);
+    in->command = stk_tune_command(run);
     size_t before = run->opts.nargs;
     if (in->command)
         before = (size_t)(in->command - (const char *const *)run->opts.arg);

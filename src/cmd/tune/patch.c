@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -143,6 +144,79 @@ static char *take_line(char **text)
     return line;
 }
 
+/* ---- what it gains, by the clock ------------------------------------------------------------- */
+
+/* Whether a diff changes that file, and no other. */
+static bool changes_only(const char *diff, const char *file)
+{
+    const char *name = stk_base_name(file);
+    size_t n = strlen(name);
+    return strncmp(diff, "--- ", 4) == 0 && strncmp(diff + 4, name, n) == 0 &&
+           diff[4 + n] == '\n' && !strstr(diff, "\n--- ");
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Appends a command, with another script in the place of its own. False: its words do not name it. */
+static bool put_command(struct stk_buf *out, const char *const *word, const char *script,
+                        const char *instead)
+{
+    bool found = false;
+    for (size_t i = 0; word[i]; i++) {
+        bool is = !found && is_same_file(word[i], script);
+        const char *w = is && instead ? instead : word[i];
+        found = found || is;
+        stk_buf_puts(out, i ? " " : "");
+        stk_quote_word(out, w, strlen(w));
+    }
+    return found;
+}
+
+/* The lines that patch a copy of the script and compare it with the script; false: there are none. */
+static bool put_check(const struct patch *p, const char *path, const char *diff, struct stk_buf *out)
+{
+    const char *const *command = stk_tune_command(p->run);
+    const char *file = p->script->file;
+    struct stk_buf copy = STK_BUF_INIT, after = STK_BUF_INIT;
+    stk_buf_printf(&copy, "%.*s.py", (int)(strlen(path) - strlen(".diff")), path);
+    bool can = command && *file && changes_only(diff, file) &&
+               put_command(&after, command, file, stk_buf_cstr(&copy));
+    if (can) {
+        stk_buf_puts(out, "patch -o ");
+        stk_quote_shell(out, stk_buf_cstr(&copy));
+        stk_buf_putc(out, ' ');
+        stk_quote_shell(out, file);
+        stk_buf_putc(out, ' ');
+        stk_quote_shell(out, path);
+        stk_buf_puts(out, "\nstoker tune --check ");
+        stk_quote_word(out, stk_buf_cstr(&after), after.len);
+        stk_buf_puts(out, " -- ");
+        (void)put_command(out, command, file, NULL);
+        stk_buf_putc(out, '\n');
+    }
+    stk_buf_release(&copy);
+    stk_buf_release(&after);
+    return can && !out->fail;
+}
+
+static void say_check(struct patch *p, const char *path, const char *diff)
+{
+    struct stk_buf lines = STK_BUF_INIT;
+    if (put_check(p, path, diff, &lines))
+        stk_say(p->run, "To compare both by the clock, with a patched copy:\n%s",
+                stk_buf_cstr(&lines));
+    else
+        stk_say(p->run, "To compare both by the clock, patch a copy: `stoker tune --check LINE -- "
+                        "COMMAND`.\n");
+    if (lines.len)
+        stk_jw_put_str(&p->run->json, "check_commands", stk_buf_cstr(&lines));
+    stk_buf_release(&lines);
+}
+
 /* It printed the path of the diff, the folder that the names in it are in, and the diff. */
 static void show_patch(struct patch *p)
 {
@@ -157,10 +231,9 @@ static void show_patch(struct patch *p)
     stk_jw_put_str(&run->json, "patch", path);
     stk_jw_put_str(&run->json, "patch_command", stk_buf_cstr(&line));
     stk_say(run, "\n%s\n%s", stk_buf_cstr(&p->said), text);
-    stk_say(run,
-            "\nThe script is as it was. This changes it (with -R, back again):\n%s\n"
-            "To compare both by the clock, patch a copy: `stoker tune --check LINE -- COMMAND`.\n",
+    stk_say(run, "\nThe script is as it was. This changes it (with -R, back again):\n%s\n",
             stk_buf_cstr(&line));
+    say_check(p, path, text);
     stk_buf_release(&line);
 }
 
