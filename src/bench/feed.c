@@ -22,8 +22,10 @@ struct preparation {
 
 static int read_all(struct preparation *p, struct stk_err *err)
 {
+    uint64_t all = stk_bench_plan_all(&p->plan);
     int rc = 0;
-    for (uint64_t i = 0; i < stk_bench_plan_all(&p->plan) && rc == 0; i++) {
+    for (uint64_t i = 0; i < all && rc == 0; i++) {
+        p->reader.serial = p->plan.rank * all + i;
         rc = stk_bench_reader_sample(&p->reader, stk_bench_plan_load(&p->plan, i), err);
         stk_patient_beat(p->patient);
     }
@@ -40,7 +42,7 @@ static int read_first(void *arg, struct stk_err *err)
     if (rc == 0 && c->w->dataset.format == STK_BENCH_REPLAY)
         rc = stk_bench_replay_start(&p->reader, p->plan.rank, err);
     double mid = stk_bench_now(&p->clock);
-    if (rc == 0 && c->w->reader.load == STK_LOAD_START)
+    if (rc == 0 && stk_workload_loads_first(c->w))
         rc = read_all(p, err);
     p->head_s = mid - begin;
     p->load_s = stk_bench_now(&p->clock) - mid;
@@ -53,7 +55,7 @@ static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk
 {
     const struct stk_workload *w = f->c->w;
     bool replay = w->dataset.format == STK_BENCH_REPLAY;
-    if (!w->access.head_reads && w->reader.load != STK_LOAD_START && !replay)
+    if (!w->access.head_reads && !stk_workload_loads_first(w) && !replay)
         return 0;
     struct preparation *p = calloc(1, sizeof *p);
     if (!p)
@@ -74,7 +76,7 @@ static int load(struct stk_feed *f, struct stk_bench_rank *r, struct stk_err *er
 {
     double begin = stk_now();
     int rc = stk_loaded_open(f->c, &f->plan, f->patient, &f->loaded, err);
-    if (f->c->w->reader.load != STK_LOAD_START)
+    if (!stk_workload_loads_first(f->c->w))
         return rc;
     rc = rc ? rc : stk_loaded_all(f->loaded, err);
     r->load_s = stk_now() - begin;
@@ -112,9 +114,11 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double 
 {
     const struct stk_bench_config *c = f->c;
     bool reads = c->w->dataset.format != STK_BENCH_NONE && c->w->reader.load == STK_LOAD_STEP;
+    bool thinks = stk_dist_mean(&c->w->reader.think) > 0;
+    bool decodes = c->w->reader.load == STK_LOAD_STORED && thinks && !f->loaded;
     f->start_s = start_s;
-    bool works = stk_dist_mean(&c->w->reader.think) > 0 || c->w->ngroups > 1;
-    if (!reads || (f->loaded && !works))
+    bool works = thinks || c->w->ngroups > 1;
+    if ((!reads && !decodes) || (f->loaded && !works))
         return 0;
     if (c->w->access.sharing == STK_SHARING_COLLECTIVE)
         return c->idle ? 0

@@ -16,7 +16,7 @@ static const char *const offsets[] = {"sharded", "same", NULL};
 static const char *const orders[] = {"consecutive", "random-start", NULL};
 static const char *const shuffles[] = {"none", "files", "samples", "both", NULL};
 static const char *const caches[] = {"keep", "drop", "direct", NULL};
-static const char *const loads[] = {"step", "start", "never", NULL};
+static const char *const loads[] = {"step", "start", "never", "stored", NULL};
 static const char *const passes[] = {"ahead", "asked", "restart", NULL};
 static const char *const scalings[] = {"strong", "weak", NULL};
 static const char *const vias[] = {"posix", "stdio", NULL};
@@ -166,7 +166,8 @@ const struct stk_opt stk_workload_keys[] = {
     KEY("reader.load", reader.load, ENUM, .arg = "WHEN", .def = "step", .choices = loads,
         .help = "Data is read for each step, all of it before the first (start), or not at all "
                 "(never): "
-                "only the requests of access.head_reads"),
+                "only the requests of access.head_reads. stored: as start, but memory has the data "
+                "as it is stored, and it is decoded (reader.think) for each step"),
     KEY("reader.cache", reader.cache, ENUM, .arg = "HOW", .def = "keep", .choices = caches,
         .help = "Page cache: keep, drop (what was read is released, and what is there is dropped "
                 "before the run) or direct (O_DIRECT)"),

@@ -119,7 +119,8 @@ static int read_batch(struct lane *l, uint64_t b, struct stk_err *err)
         struct stk_bench_place at = stk_bench_plan_at(&l->plan, l->number, l->samples++);
         l->reader.serial = stk_bench_plan_serial(&l->plan, b, i);
         rc = l->all->c.loaded ? stk_bench_reader_beside(&l->reader, at, err)
-                              : stk_bench_reader_sample(&l->reader, at, err);
+             : stk_workload_loads_first(l->plan.w) ? stk_bench_reader_think(&l->reader, err)
+                                                   : stk_bench_reader_sample(&l->reader, at, err);
     }
     return rc;
 }

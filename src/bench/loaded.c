@@ -99,7 +99,7 @@ static int open_loader(void *arg, struct stk_err *err)
 {
     struct stk_loaded *l = arg;
     const struct stk_workload *w = l->c->w;
-    bool all = w->reader.load == STK_LOAD_START && w->access.offsets == STK_OFFSETS_SAME;
+    bool all = stk_workload_loads_first(w) && w->access.offsets == STK_OFFSETS_SAME;
     struct stk_loader_options o = {.batch = batch_of(w, l->ds)};
     o.rank = all ? 0 : (uint32_t)l->plan.rank;
     o.world = all ? 1 : (uint32_t)l->plan.ranks;

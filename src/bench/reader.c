@@ -220,7 +220,7 @@ int stk_bench_reader_head(struct stk_bench_reader *r, struct stk_err *err)
     return rc;
 }
 
-static int think(struct stk_bench_reader *r, struct stk_err *err)
+int stk_bench_reader_think(struct stk_bench_reader *r, struct stk_err *err)
 {
     double s = stk_bench_think(r->w, r->serial);
     bool burns = s > 0 && r->w->reader.think_how == STK_THINK_BURN;
@@ -241,14 +241,15 @@ int stk_bench_reader_sample(struct stk_bench_reader *r, struct stk_bench_place a
     int rc = r->kind->sample(r, at, err);
     r->io.tally->samples += rc == 0;
     r->io.tally->asked_bytes += rc == 0 ? stk_bench_record(r->w, at) : 0;
-    return rc ? rc : think(r, err);
+    bool later = r->w->reader.load == STK_LOAD_STORED;
+    return rc || later ? rc : stk_bench_reader_think(r, err);
 }
 
 int stk_bench_reader_beside(struct stk_bench_reader *r, struct stk_bench_place at,
                             struct stk_err *err)
 {
     int rc = r->w->dataset.format == STK_BENCH_REPLAY ? stk_bench_replay_beside(r, at, err) : 0;
-    return rc ? rc : think(r, err);
+    return rc ? rc : stk_bench_reader_think(r, err);
 }
 
 void stk_bench_reader_release(struct stk_bench_reader *r)

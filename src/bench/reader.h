@@ -69,7 +69,9 @@ int stk_bench_reader_head(struct stk_bench_reader *r, struct stk_err *err);
 /* Reads a sample, then takes the time that decoding it needs. */
 int stk_bench_reader_sample(struct stk_bench_reader *r, struct stk_bench_place at,
                             struct stk_err *err);
-/* The same for a sample whose data came from elsewhere: what is read beside it, and the time. */
+/* Takes the time alone. */
+int stk_bench_reader_think(struct stk_bench_reader *r, struct stk_err *err);
+/* For a sample whose data came from elsewhere: what is read beside it, and the time. */
 int stk_bench_reader_beside(struct stk_bench_reader *r, struct stk_bench_place at,
                             struct stk_err *err);
 void stk_bench_reader_release(struct stk_bench_reader *r);

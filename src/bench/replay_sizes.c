@@ -31,6 +31,8 @@ static uint64_t draw(const struct stk_bench_group *g, double u)
 
 static uint64_t raw_size(const struct stk_replay_sizes *s, uint64_t i)
 {
+    if (!s->g->ndrawn && s->on)
+        return stk_replay_part(s->g->bytes, s->g->requests, s->first + i);
     if (!s->g->ndrawn)
         return s->bytes / s->n + 1;
     return draw(s->g, s->on ? point(s->first + i) : ((double)i + s->shift) / (double)s->n);
@@ -62,7 +64,6 @@ struct stk_replay_sizes stk_replay_sizes_on(const struct stk_bench_group *g, uin
 {
     struct stk_replay_sizes s = {.g = g, .n = n, .on = true, .scale = scale_of(g)};
     s.first = (uint64_t)((unsigned __int128)k * g->requests / g->per);
-    s.bytes = g->ndrawn ? 0 : stk_replay_part(g->bytes, g->per, k);
     return s;
 }
 

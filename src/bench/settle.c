@@ -219,7 +219,7 @@ static int settle_access(struct stk_workload *w, struct stk_err *err)
 {
     bool shared = w->access.sharing != STK_SHARING_OWN;
     bool collective = w->access.sharing == STK_SHARING_COLLECTIVE;
-    if (collective && w->reader.load == STK_LOAD_START)
+    if (collective && stk_workload_loads_first(w))
         return wrong(w, err, "reader.load", "contradicts access.sharing: collective");
     if (collective && w->dataset.chunk_bytes)
         return wrong(w, err, "dataset.chunk",

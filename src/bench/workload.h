@@ -34,7 +34,7 @@ enum stk_bench_shuffle {
     STK_MIX_BOTH,
 };
 enum stk_bench_cache { STK_CACHE_KEEP, STK_CACHE_DROP, STK_CACHE_DIRECT };
-enum stk_bench_load { STK_LOAD_STEP, STK_LOAD_START, STK_LOAD_NEVER };
+enum stk_bench_load { STK_LOAD_STEP, STK_LOAD_START, STK_LOAD_NEVER, STK_LOAD_STORED };
 enum stk_bench_epochs { STK_EPOCHS_AHEAD, STK_EPOCHS_ASKED, STK_EPOCHS_RESTART };
 enum stk_bench_scaling { STK_SCALING_STRONG, STK_SCALING_WEAK };
 enum stk_bench_via { STK_VIA_POSIX, STK_VIA_STDIO };
@@ -153,6 +153,12 @@ extern const char *const stk_bench_formats[];
 bool stk_bench_is_stream(int format);
 
 #define STK_WORKLOAD_MAX (256u << 10) /* bytes of a file */
+
+/* Whether all data is read before the first step. */
+static inline bool stk_workload_loads_first(const struct stk_workload *w)
+{
+    return w->reader.load == STK_LOAD_START || w->reader.load == STK_LOAD_STORED;
+}
 
 /* Reads a workload file. small: with the values of its section `small`. On error err->path is the
  * file and err->what begins with the line. Caller frees with stk_workload_release(), also on

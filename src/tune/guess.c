@@ -12,17 +12,22 @@
 #include "stoker.h"
 #include "tune/files.h"
 #include "tune/tune.h"
+#include "tune/unpack.h"
 
 #define REQUEST (256u << 10) /* the buffer of TensorFlow, and more than most others have */
 #define BATCH   32u
 #define THREADS 2u
+#define EPOCHS  3u /* what is made once pays in the others */
 
 struct shape {
     char *root; /* absolute */
+    const char *file; /* in it: all of the data; ".": a folder is */
     bool is_dir, singles; /* singles: each sample is a file */
     uint64_t samples, files, bytes;
     const char *format;
     char suffix[32]; /* of all its files; "": they differ */
+    double mean_bytes; /* of a file of the group */
+    struct stk_unpack unpack;
 };
 
 /* Beside the samples there may be files that are none, such as a list of labels. */
@@ -55,6 +60,7 @@ static int look(const char *path, struct shape *s, struct stk_err *err)
     if (rc)
         return rc;
     s->is_dir = S_ISDIR(st.st_mode);
+    s->file = s->is_dir ? "." : stk_base_name(s->root);
     s->samples = stk_dataset_len(ds);
     s->files = ds->files.count;
     s->bytes = ds->index.h->bytes_stored ? ds->index.h->bytes_stored : ds->index.h->bytes_samples;
@@ -81,28 +87,47 @@ static void safe_name(const char *path, char *out, size_t size)
         snprintf(out, size, "dataset");
 }
 
-/* Mean size of a file of the group: of all that are there, unless a suffix tells samples apart. */
-static unsigned long long mean_size(const struct shape *s)
+#define LOOK_AT 64 /* files */
+
+/* Mean size of a file of the group (of all that are there, unless a suffix tells samples apart), and
+ * what unpacking costs, which every program does that reads them. */
+static void look_at_files(struct shape *s)
 {
     struct stk_tune_files f;
-    unsigned long long mean = s->bytes / s->files;
-    if (!*s->suffix && stk_tune_files_list(s->root, NULL, &f, NULL) == 0) {
-        mean = f.n ? f.bytes / f.n : mean;
-        stk_tune_files_release(&f);
+    s->mean_bytes = (double)s->bytes / (double)s->files;
+    if (stk_tune_files_list(s->root, NULL, &f, NULL) == 0) {
+        if (f.n && (!*s->suffix || !s->is_dir))
+            s->mean_bytes = (double)f.bytes / (double)f.n;
+        stk_tune_files_thin(&f, LOOK_AT, 1);
+        stk_tune_unpack(s->root, &f, NULL, NULL, &s->unpack);
     }
-    return mean ? mean : 1;
+    stk_tune_files_release(&f);
+    s->mean_bytes = s->mean_bytes < 1 ? 1 : s->mean_bytes;
 }
 
 static void put_group(const struct shape *s, struct stk_buf *out)
 {
     unsigned long long samples = s->samples, files = s->files, bytes = s->bytes;
     unsigned long long requests = bytes / REQUEST + (s->singles ? samples : files);
-    stk_buf_printf(out, "files:\n  1:\n    path: \".\"\n    count: %llu\n    size: %llu\n", files,
-                   mean_size(s));
-    if (*s->suffix && strcspn(s->suffix, "*?[]\\\"") == strlen(s->suffix))
+    stk_buf_puts(out, "files:\n  1:\n    path: ");
+    stk_quote_python(out, s->file);
+    stk_buf_printf(out, "\n    count: %llu\n    size: %.0f\n", files, s->mean_bytes);
+    if (s->is_dir && *s->suffix && strcspn(s->suffix, "*?[]\\\"") == strlen(s->suffix))
         stk_buf_printf(out, "    match: \"*%s\"\n", s->suffix);
     stk_buf_printf(out, "    per: %llu\n    opens: %llu\n    requests: %llu\n    bytes: %llu\n",
                    samples, s->singles ? samples : files, requests, bytes);
+}
+
+/* The folder of the data: that of a single file. */
+static void put_folder(const struct shape *s, struct stk_buf *out)
+{
+    size_t n = s->is_dir ? strlen(s->root) : (size_t)(s->file - s->root);
+    char *folder = strndup(s->root, n > 1 && !s->is_dir ? n - 1 : n);
+    if (folder)
+        stk_quote_python(out, folder);
+    else
+        out->fail = true;
+    free(folder);
 }
 
 int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err)
@@ -110,24 +135,23 @@ int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err)
     struct shape s = {0};
     char name[80];
     int rc = look(path, &s, err);
-    if (!rc && !s.is_dir)
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                         "a dataset of one file: name the folder that contains it");
     if (!rc) {
+        look_at_files(&s);
         unsigned long long per_file = s.singles ? 1 : s.samples / s.files;
         safe_name(s.root, name, sizeof name);
         stk_buf_printf(out, "# A dataset of which nothing else is known.\nname: %s\n", name);
         stk_buf_puts(out, "dataset:\n  format: replay\n  path: ");
-        stk_quote_python(out, s.root);
+        put_folder(&s, out);
         stk_buf_printf(out, "\n  files: %llu\n  samples_per_file: %llu\n",
                        (unsigned long long)s.files, per_file ? per_file : 1);
         stk_buf_printf(out, "  record: %llu\n", (unsigned long long)(s.bytes / s.samples + 1));
         put_group(&s, out);
         stk_buf_printf(out,
                        "access:\n  sharing: shared\n  shuffle: %s\nreader:\n  threads: %u\n"
-                       "training:\n  batch: %u\n",
+                       "  think: %.9fs\ntraining:\n  batch: %u\n  epochs: %u\n",
                        s.singles ? "samples" : "files", THREADS,
-                       s.samples < BATCH ? (unsigned)s.samples : BATCH);
+                       s.unpack.program_s * (double)s.bytes / (double)s.samples,
+                       s.samples < BATCH ? (unsigned)s.samples : BATCH, EPOCHS);
         rc = stk_buf_check(out, err);
     }
     free(s.root);

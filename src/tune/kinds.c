@@ -115,12 +115,12 @@ static int decode_too(struct stk_tuner *t, struct stk_tune_change *c, struct stk
 {
     const struct stk_workload *w = &t->s.w;
     double think = stk_dist_mean(&w->reader.think);
-    double rest = think - t->s.unpack_s * stk_dist_mean(&w->dataset.record);
+    double rest = think - t->s.unpack.program_s * stk_dist_mean(&w->dataset.record);
     if (!c->loader)
         return 0;
     if (t->out->decode)
         return stk_tune_set(t, c, err, "reader.decode=%s", t->out->decode);
-    return think > 0 && t->s.unpack_s > 0
+    return think > 0 && t->s.unpack.program_s > 0
                ? stk_tune_set(t, c, err, "reader.think=%.9fs", rest > 0 ? rest : 0)
                : 0;
 }
@@ -176,6 +176,10 @@ size_t stk_tune_actions(const struct stk_tune *t, const struct stk_tune_candidat
         out[i].use = out[i].kind >= STK_ACT_READERS ? t->use : NULL; /* lines for that library */
         if (out[i].kind >= STK_ACT_LARGER_READS && !out[i].is_file && t->files != 1)
             out[i].path = NULL; /* they open a file, not the folder */
+        if (out[i].kind == STK_ACT_PREFETCH && t->threads) { /* torch counts batches per worker */
+            out[i].count = t->threads;
+            out[i].depth = (out[i].depth + t->threads - 1) / t->threads;
+        }
         out[i].loader.framework = t->framework;
         out[i].loader.batch = t->batch;
         out[i].loader.batch_known = !t->job.batch_guessed;

@@ -196,15 +196,15 @@ static double program_seconds(const struct stk_tune_subject *s, const struct stk
                               const struct batch *b)
 {
     bool more = !w->ngroups && w->dataset.compression != STK_COMPRESSION_NONE;
-    return think_seconds(w) + (more ? s->unpack_s * b->bytes : 0);
+    return think_seconds(w) + (more ? s->unpack.program_s * b->bytes : 0);
 }
 
 /* CPU seconds per batch in which the loader decodes and unpacks. bytes: of the data as it is. */
 static double loader_seconds(const struct stk_tune_subject *s, const struct way *y, double bytes)
 {
     double pictures = y->w->reader.decode ? (double)y->w->training.batch * s->decode_s : 0;
-    double grown = bytes * (s->grows > 0 ? s->grows : 1);
-    return pictures + (!y->packed ? bytes * s->undo_s : y->unpacks ? grown * s->unzstd_s : 0);
+    double grown = bytes * (s->unpack.grows > 0 ? s->unpack.grows : 1);
+    return pictures + (!y->packed ? bytes * s->unpack.loader_s : y->unpacks ? grown * s->unzstd_s : 0);
 }
 
 /* The loader reads no byte twice per epoch. */
@@ -268,14 +268,32 @@ static double start_seconds(const struct stk_workload *w)
     return once / (w->reader.epochs == STK_EPOCHS_RESTART ? 1 : (double)w->training.epochs);
 }
 
+/* Seconds per batch in which one thread reads it, and decodes it if it keeps it decoded. */
+static double load_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    struct batch b = of_workload(s, y->w);
+    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
+    double think = y->w->reader.load == STK_LOAD_START ? program_seconds(s, y->w, &b) : 0;
+    return b.opens * y->st->open_s + b.requests * y->st->latency_s + wire + think;
+}
+
+/* Of data in memory, which is decoded beside computing or before it. */
+static double step_in_memory(const struct stk_tune_subject *s, const struct stk_workload *w,
+                             double compute)
+{
+    double think = w->reader.load == STK_LOAD_STORED ? think_seconds(w) : 0;
+    double cpus = at_least_one((double)s->cpus / (double)s->ranks);
+    return w->reader.threads ? fmax(compute, think / fmin(lanes_of(s, w), cpus)) : compute + think;
+}
+
 /* Seconds of an epoch without checkpoints; I/O takes y->slower times as long as the model says. */
 static double epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
     const struct stk_workload *w = y->w;
     double steps = steps_of(s, y), compute = stk_dist_mean(&w->training.compute);
     double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
-    if (w->reader.load == STK_LOAD_START)
-        return steps * (compute + io / epochs);
+    if (stk_workload_loads_first(w))
+        return steps * (step_in_memory(s, w, compute) + y->slower * load_seconds(s, y) / epochs);
     /* One after the other. */
     double start = LOADER_START_S + LOADER_OPENS * (y->st->open_s + y->st->latency_s);
     if (y->loader)
@@ -314,7 +332,7 @@ static double shrunk_by(const struct stk_tune_subject *s, const struct stk_tune_
         return (double)c->copy.bytes / (double)s->bytes;
     if (c->codec)
         return s->zstd_leaves > 0 ? s->zstd_leaves : NAN;
-    return s->grows > 0 ? s->grows : 1;
+    return s->unpack.grows > 0 ? s->unpack.grows : 1;
 }
 
 static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c, double slower)

@@ -6,6 +6,7 @@
 #include "host/fs.h"
 #include "record/folder.h"
 #include "tune/tune.h"
+#include "tune/unpack.h"
 
 #define STK_TUNE_SPEC   "tune.json"
 #define STK_TUNE_PREFIX "stoker-tune"
@@ -43,10 +44,8 @@ struct stk_tune_subject {
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
     double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
-    /* CPU time in which a program, and the loader, unpack a stored byte of the data; 0: it is not
-     * compressed. In which a byte of data that zstd has packed is unpacked. */
-    double unpack_s, undo_s, unzstd_s;
-    double grows; /* unpacked bytes per stored byte; 0: not known */
+    struct stk_unpack unpack; /* of the data as it is */
+    double unzstd_s; /* CPU time in which a byte that zstd has packed is unpacked */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
@@ -186,10 +185,7 @@ void stk_tune_extrapolate(struct stk_tuner *t);
 /* ---- sound.c: notes files that are not what their names say. */
 void stk_tune_check_sound(struct stk_tuner *t);
 /* ---- shrink.c: tries some of the files, and sets s.zstd_leaves and s.unzstd_s. */
-struct stk_tune_files;
 void stk_tune_shrink(struct stk_tuner *t, const struct stk_tune_files *f);
-/* ---- unpack.c: tries some of the files, and sets s.unpack_s and s.undo_s. */
-void stk_tune_unpack(struct stk_tuner *t, const struct stk_tune_files *f);
 
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);

@@ -256,7 +256,7 @@ static int propose_memory(struct stk_tuner *t, const struct stk_tune_kind *k, st
         return 0;
     c->memory_bytes = (uint64_t)need;
     c->number = bytes;
-    return stk_tune_set(t, c, err, "reader.load=start");
+    return stk_tune_set(t, c, err, "reader.load=stored"); /* each epoch decodes it again */
 }
 
 static size_t act_memory(const struct stk_tune_change *c, struct stk_action *out)

@@ -208,7 +208,7 @@ void stk_tune_check_sound(struct stk_tuner *t)
     size_t files = f.n;
     stk_tune_files_thin(&f, LOOK_AT, t->plan->seed);
     stk_tune_shrink(t, &f);
-    stk_tune_unpack(t, &f);
+    stk_tune_unpack(t->s.source, &f, stk_tuner_tick, t, &t->s.unpack);
     if (!t->plan->data) /* what bench has made is sound */
         look_at_all(&l, &f, files);
     settle_decoding(&l, how);

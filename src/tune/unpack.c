@@ -5,6 +5,8 @@
  * be compressed at all. So that part of the program's CPU time is taken off. Programs use zlib for
  * what the loader unpacks with a faster library, so zlib is timed as well.
  */
+#include "tune/unpack.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +18,6 @@
 #include "base/text.h"
 #include "dataset/fetch.h"
 #include "host/tree.h"
-#include "tune/files.h"
-#include "tune/priv.h"
 
 #define FILES    4
 #define EXTENTS  16            /* of a file */
@@ -28,7 +28,9 @@
 #define OUT_SIZE (256u << 10)
 
 struct packed {
-    struct stk_tuner *t;
+    const char *source;
+    int (*tick)(void *user);
+    void *user;
     double until_s;
     uint8_t *data, *out;
     struct stk_buf undone, scratch;
@@ -119,7 +121,7 @@ static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t sampl
 {
     struct packed *p = user;
     (void)done, (void)total, (void)samples;
-    return stk_now() > p->until_s || stk_tuner_tick(p->t);
+    return stk_now() > p->until_s || (p->tick && p->tick(p->user));
 }
 
 static void try_extents(struct packed *p, const char *path, const struct stk_format *f)
@@ -146,12 +148,12 @@ static bool is_packed(const char *name)
 /* False: it says nothing about packed data. */
 static bool try_file(struct packed *p, const struct stk_tune_file *file)
 {
-    const char *source = p->t->s.source, *name = *file->name ? file->name : stk_base_name(source);
+    const char *name = *file->name ? file->name : stk_base_name(p->source);
     const struct stk_format *f = stk_tune_format_of(name);
     bool whole = is_packed(name);
     if (!whole && !f)
         return false;
-    char *path = stk_tune_file_path(source, file);
+    char *path = stk_tune_file_path(p->source, file);
     if (path && whole)
         try_whole(p, path);
     else if (path)
@@ -160,9 +162,12 @@ static bool try_file(struct packed *p, const struct stk_tune_file *file)
     return true;
 }
 
-void stk_tune_unpack(struct stk_tuner *t, const struct stk_tune_files *f)
+void stk_tune_unpack(const char *source, const struct stk_tune_files *f, int (*tick)(void *user),
+                     void *user, struct stk_unpack *out)
 {
-    struct packed p = {.t = t,
+    struct packed p = {.source = source,
+                       .tick = tick,
+                       .user = user,
                        .until_s = stk_now() + TIME_S,
                        .data = malloc(PART_MAX + 1),
                        .out = malloc(OUT_SIZE),
@@ -171,11 +176,10 @@ void stk_tune_unpack(struct stk_tuner *t, const struct stk_tune_files *f)
     size_t tried = 0;
     for (size_t i = 0; p.data && p.out && i < f->n && tried < FILES && stk_now() < p.until_s; i++)
         tried += try_file(&p, &f->file[i]);
-    if (p.bytes > 0) {
-        t->s.unpack_s = p.unpack_s / p.bytes;
-        t->s.undo_s = p.undo_s / p.bytes;
-        t->s.grows = p.unpacked_bytes / p.bytes;
-    }
+    *out = p.bytes > 0 ? (struct stk_unpack){.program_s = p.unpack_s / p.bytes,
+                                             .loader_s = p.undo_s / p.bytes,
+                                             .grows = p.unpacked_bytes / p.bytes}
+                       : (struct stk_unpack){0};
     stk_buf_release(&p.undone);
     stk_buf_release(&p.scratch);
     free(p.data);

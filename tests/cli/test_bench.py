@@ -322,6 +322,28 @@ def test_stokers_own_reader_loads_once(stoker, tmp_path):
     assert all(r["load_seconds"] > 0 and r["wait_seconds"] == 0 for r in result["per_rank"])
 
 
+STREAM = """
+name: stream
+dataset: {{format: replay, path: "{data}", samples_per_file: 100, record: 1000}}
+files:
+  1: {{path: a.bin, count: 1, size: 100000, per: 100, opens: 1, requests: 25, bytes: 100000, hold: yes}}
+reader: {{threads: 1, think: 1ms, think_as: sleep, load: {load}}}
+training: {{batch: 10, epochs: 2}}
+"""
+
+
+@pytest.mark.parametrize("load,passes,decoded", [("step", 2, 2), ("start", 1, 1), ("stored", 1, 2)])
+def test_data_is_read_once_and_decoded_as_often(stoker, tmp_path, load, passes, decoded):
+    """Data in memory seems to cost nothing if what is read and decoded for it is left out."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.bin").write_bytes(bytes(100000))
+    w = write(tmp_path, STREAM.format(data=tmp_path / "data", load=load))
+    out = stoker("bench", w, "--no-calibration", "--json", "-").json()["result"]
+    assert out["io"]["requests"] == 25 * passes and out["io"]["bytes_read"] == 100000 * passes
+    rank = out["per_rank"][0]
+    assert rank["elapsed_seconds"] + rank["load_seconds"] >= 0.1 * decoded
+
+
 def test_stokers_own_reader_with_an_index(profile, stoker, tmp_path):  # noqa: F811
     """A run that lists all files again measures that, and not the loader."""
     data, index = tmp_path / "data", tmp_path / "kept.stkidx"

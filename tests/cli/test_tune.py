@@ -203,6 +203,20 @@ def test_a_dataset(stoker, images):
     assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
 
 
+def test_a_dataset_of_one_file(stoker, tmp_path, images):
+    """HDF5, tar and CSV datasets are often one file: it is tuned, not the folder that it happens to be in."""
+    data = tmp_path / "data"
+    data.mkdir()
+    subprocess.run(["tar", "-cf", data / "d.tar", "-C", images[0], "."], check=True)
+    (data / "other.bin").write_bytes(bytes(1 << 20))
+    result = stoker("tune", data / "d.tar", "--only", "prefetch,loader", "--choose", "prefetch-8", "--near", data, "--budget",
+                    "5s", "--json", "-").json()["result"]
+    assert result["files"] == 1 and result["bytes"] == (data / "d.tar").stat().st_size
+    prefetch = next(c for c in result["candidates"] if c["id"] == "prefetch-8")
+    assert "num_workers=2, prefetch_factor=4" in prefetch["lines"]  # torch refuses it without workers
+    assert sorted(os.listdir(data)) == ["d.tar", "other.bin"]
+
+
 def test_files_that_are_not_what_their_names_say(stoker, tmp_path):
     """A broken array that is packed is broken in all copies, and nobody looks again."""
     image = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")

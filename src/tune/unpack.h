@@ -1,0 +1,19 @@
+/* unpack.h - what it costs to unpack compressed data. */
+#ifndef STK_TUNE_UNPACK_H
+#define STK_TUNE_UNPACK_H
+
+#include "tune/files.h"
+
+/* CPU seconds per stored byte in which a program, and stoker's loader, unpack it; 0: it is not
+ * compressed. */
+struct stk_unpack {
+    double program_s, loader_s;
+    double grows; /* unpacked bytes per stored byte; 0: not known */
+};
+
+/* Tries some of the files, for two seconds at most. tick: called now and then; non-zero: stop. May be
+ * NULL. */
+void stk_tune_unpack(const char *source, const struct stk_tune_files *f, int (*tick)(void *user),
+                     void *user, struct stk_unpack *out);
+
+#endif
