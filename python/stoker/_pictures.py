@@ -3,9 +3,11 @@
 import io
 import os
 
+import torch
+
 from stoker import _moved, loader as _loader
 from stoker._dataloader import Feed, as_given
-from stoker._errors import warn
+from stoker._errors import UsageError, warn
 from stoker._options import image
 from stoker.torch import MapDataset
 
@@ -90,9 +92,14 @@ def _is_bilinear(t):
     return getattr(getattr(t, "interpolation", None), "value", "bilinear") == "bilinear"
 
 
+def _resizes(made, t):
+    """Whether it is the first to resize, and does so as Pillow does: torchvision resizes tensors otherwise."""
+    return _is_bilinear(t) and not made["before"] & {"size", "resize", "layout"}
+
+
 def _random_crop(made, t):
     made.update(size=_pair(t.size), crop="random", scale=t.scale, ratio=t.ratio)
-    return _is_bilinear(t) and not made["before"] & {"size", "resize"}
+    return _resizes(made, t)
 
 
 def _resize(made, t):
@@ -100,8 +107,7 @@ def _resize(made, t):
         made["resize"] = t.size if isinstance(t.size, int) else t.size[0]
     else:
         made.update(size=list(t.size), crop="none")
-    return _is_bilinear(t) and not made["before"] & {"size", "resize"} and \
-        getattr(t, "max_size", None) is None
+    return _resizes(made, t) and getattr(t, "max_size", None) is None
 
 
 def _center_crop(made, t):
@@ -120,8 +126,9 @@ def _to_tensor(made, t):
 
 
 def _normalize(made, t):
-    made.update(mean=list(t.mean), std=list(t.std))
-    return "dtype" in made["before"]
+    mean, std = (torch.as_tensor(v, dtype=torch.float64).flatten().tolist() for v in (t.mean, t.std))
+    made.update(mean=mean, std=std)
+    return "dtype" in made["before"] and "mean" not in made["before"]
 
 
 # By the name of the class; each adds its settings and says whether the decoder does the same.
@@ -129,15 +136,21 @@ KNOWN = {"RandomResizedCrop": _random_crop, "Resize": _resize, "CenterCrop": _ce
          "RandomHorizontalFlip": _flip, "ToTensor": _to_tensor, "Normalize": _normalize}
 
 
+def _is_theirs(t):
+    return type(t).__module__.startswith("torchvision.")
+
+
 def _flat(transform):
-    parts = getattr(transform, "transforms", None)
-    return [transform] if parts is None else [t for part in parts for t in _flat(part)]
+    """The steps of a Compose. Others that have transforms (RandomApply) choose among them."""
+    if type(transform).__name__ != "Compose" or not _is_theirs(transform):
+        return [transform]
+    return [t for part in transform.transforms for t in _flat(part)]
 
 
 def _step(made, t):
     name = type(t).__name__
     made["before"] = set(made)
-    known = type(t).__module__.startswith("torchvision.") and KNOWN.get(name)
+    known = _is_theirs(t) and KNOWN.get(name)
     if not known or not known(made, t):
         raise Unlike(f"{t} is not one that the decoder has, or not in this place")
 
@@ -155,7 +168,10 @@ def decode_of(transform, field=None):
         _step(made, t)
     if "size" not in made or "layout" not in made:
         raise Unlike("pictures have no common size, or do not end as tensors (ToTensor)")
-    return _text(made, field)
+    try:
+        return _text(made, field)
+    except UsageError as why:
+        raise Unlike(f"{transform} is not what the decoder does: {why}") from None
 
 
 # ---- for the loader ------------------------------------------------------------------------------

@@ -219,9 +219,14 @@ def test_transforms_as_settings():
     for other in ([T.ToTensor()], [T.Resize(256), *usual], [T.RandomHorizontalFlip(0.3), *usual],
                   [*usual, T.RandomErasing()], [T.CenterCrop(24), T.ToTensor()], usual[:2],
                   [T.RandomResizedCrop(224, interpolation=T.InterpolationMode.BICUBIC), T.ToTensor()],
-                  [T.Resize(32), T.CenterCrop(64), T.Pad(3), T.ToTensor()], [lambda x: x, *usual]):
+                  [T.Resize(32), T.CenterCrop(64), T.Pad(3), T.ToTensor()], [lambda x: x, *usual],
+                  [T.ToTensor(), T.Resize((32, 32))], [T.ToTensor(), T.RandomResizedCrop(32)],
+                  [T.RandomApply([T.RandomHorizontalFlip()], 0.1), *usual], [T.Resize(32), T.CenterCrop(64), T.ToTensor()],
+                  [*usual, T.Normalize([.5] * 3, [.5] * 3), T.Normalize([.5] * 3, [.5] * 3)]):
         with pytest.raises(Unlike):
             decode_of(T.Compose(other))
+    for one in (0.5, (0.5,), torch.tensor(0.5)):
+        assert "mean=0.5,std=0.5" in decode_of(T.Compose([*usual, T.Normalize(one, one)]))
 
 
 def test_other_datasets_keep_torch(pictures):
