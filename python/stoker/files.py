@@ -82,18 +82,43 @@ def _keys(samples):
         return [key for batch in batches for key in batch["key"]]
 
 
-def _order(folder, packed, seed):
-    """The keys of a packed dataset, by its manifest and the folder that it was made of; None: not known."""
-    samples = Dataset(folder, write_index=False) if os.path.isdir(folder) else ()
-    if len(samples) != len(packed):
-        return None
-    keys = _keys(samples)
-    order = array.array("Q", _stoker.permuted(len(keys), int(seed))) if seed is not None else range(len(keys))
-    return [keys[i] for i in order]
+def _walked(folder):
+    """Names of the files below a folder, in the order in which they are one dataset. Nothing is asked about each file:
+    that would take longer than to list the folder."""
+    top, names = len(os.path.join(folder, "")), []
+    for at, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        names += [os.path.join(at, name)[top:] for name in files if not name.startswith(".")]
+    return sorted(names, key=os.fsencode)
+
+
+def _lists(folder, packed):
+    """Names that may be those of the packed files, before they were shuffled. Each list takes longer than the last."""
+    names = _walked(folder)
+    yield names
+    endings = {os.path.splitext(packed[i]["key"])[1] for i in _some(packed)}
+    yield [name for name in names if os.path.splitext(name)[1] in endings]
+    yield _keys(Dataset(folder, write_index=False))
+
+
+def _some(samples):
+    return {0, len(samples) // 2, len(samples) - 1}
 
 
 def _fits(keys, packed):
-    return keys is not None and all(packed[i]["key"] == keys[i] for i in {0, len(keys) // 2, len(keys) - 1})
+    return len(keys) == len(packed) and all(packed[i]["key"] == keys[i] for i in _some(packed))
+
+
+def keys_of(folder, place, packed):
+    """The names of all files in a packed dataset: by the folder that it was made of, if they are still those, since
+    that is faster than to read them."""
+    seed = _moved.settings_of(place).get("shuffle")
+    for names in _lists(folder, packed) if os.path.isdir(folder) else ():
+        order = range(len(names)) if seed is None else array.array("Q", _stoker.permuted(len(names), int(seed)))
+        keys = [names[i] for i in order]
+        if _fits(keys, packed):
+            return keys
+    return _keys(packed)
 
 
 def _opened(key):
@@ -102,8 +127,7 @@ def _opened(key):
         packed = Dataset(place)
         if not len(packed) or Files.FIELD not in packed.fields:
             return _rows.unread(folder, f"{place} does not have the bytes of its files")
-        keys = _order(folder, packed, _moved.settings_of(place).get("shuffle"))
-        keys = keys if _fits(keys, packed) else _keys(packed)
+        keys = keys_of(folder, place, packed)
         if not _is_same(os.path.join(folder, keys[0]), packed[0][Files.FIELD]):
             return _rows.unread(folder, f"{place} has other data")
         return Files(key, packed, {name: i for i, name in enumerate(keys)})

@@ -200,6 +200,60 @@ def test_pictures_as_torchvision_gives_them(pictures):
             assert torch.equal(x, u) and torch.equal(y, v)
 
 
+def seen_in(loader):
+    return [(x.double().sum().item(), int(y)) for xs, ys in loader for x, y in zip(xs, ys)]
+
+
+def test_a_number_is_the_picture_that_it_was(pictures):
+    """A split by a seed, or indices in a file: what was for validation before the patch is never trained with after it,
+    although the packed dataset is in another order. Threads decode a part, too."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    split, data = torch.utils.data.random_split, torch.utils.data
+    transform = vision.transforms.Compose([vision.transforms.Resize((24, 24)), vision.transforms.ToTensor()])
+    theirs = vision.datasets.ImageFolder(pictures / "train", transform)
+    ours = stoker.torch.ImageFolder(pictures / "train", transform, packed={pictures / "train": pictures / "packed"})
+    assert ours.samples == theirs.samples and ours.targets == theirs.targets
+    parts = [split(d, [14, 6], torch.Generator().manual_seed(1)) for d in (theirs, ours)]
+    parts += [[data.Subset(part[0], range(0, 14, 3)) for part in parts]]
+    for their, our in ((parts[0][0], parts[1][0]), (parts[0][1], parts[1][1]), parts[2]):
+        before = seen_in(data.DataLoader(their, 4))
+        made = stoker.torch.DataLoader(our, 4)
+        assert isinstance(made, stoker.torch.Loader) and seen_in(made) == before
+        assert sorted(seen_in(stoker.torch.DataLoader(our, 4, shuffle=True))) == sorted(before)
+
+
+def test_folders_as_people_keep_them(pictures, tmp_path):
+    """Links to other folders, nested ones, other files, pictures of other types: what torchvision lists, as it does."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    from PIL import Image
+    root, packed = tmp_path / "d", tmp_path / "p"
+    transform = vision.transforms.Compose([vision.transforms.Resize((8, 8)), vision.transforms.ToTensor()])
+
+    def picture(name):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 9), (len(name) * 9, 3, 70)).save(root / name)
+
+    def check(*names, link=None):
+        for name in names:
+            picture(name)
+        if link:
+            (root / link).symlink_to(pictures / "train/class1")
+        run_stoker("pack", root, packed, "--force", "--shuffle", 3, "--quiet")
+        theirs = vision.datasets.ImageFolder(root, transform)
+        for ours in (stoker.torch.ImageFolder(root, transform), stoker.torch.ImageFolder(root, transform, packed={root: packed})):
+            assert (ours.classes, ours.samples) == (theirs.classes, theirs.samples)
+            assert seen_in(stoker.torch.DataLoader(ours, 3)) == seen_in(torch.utils.data.DataLoader(theirs, 3))
+
+    check("a/1.png", "a/Z/2.png", "a/b.png", "c/3.jpg")
+    (root / "a/1.json").write_text("{}")
+    check()
+    check("c/4.bmp")
+    with pytest.warns(UserWarning, match="does not have .*/b"):
+        check(link="b")
+    with pytest.warns(UserWarning, match="does not have .*hidden/1.png"):
+        check(".hidden/1.png")
+
+
 def test_a_spawned_process(pictures):
     """A folder that is sent to another process is one there, whatever that process has imported."""
     code = "import pickle, sys\nprint(len(pickle.load(sys.stdin.buffer)))\n"
