@@ -10,6 +10,7 @@ import array
 import builtins
 import io
 import os
+import pathlib
 
 from stoker import _moved, _rows, _stoker
 from stoker._errors import Error
@@ -18,11 +19,26 @@ from stoker.loader import Loader
 
 
 class Member(io.BytesIO):
-    """A file in memory. It has a name, as files have."""
+    """A file in memory. It has a name, as files have, and a descriptor if it is asked for one."""
 
     def __init__(self, data, name):
         super().__init__(data)
-        self.name = name
+        self.name, self._descriptor = name, None
+
+    def fileno(self):
+        """For what reads by a descriptor (numpy.fromfile, mmap): a file in memory with the same bytes, at the same place."""
+        if self._descriptor is None:
+            self._descriptor = os.memfd_create(os.path.basename(os.fsdecode(self.name))[:200])
+            with builtins.open(self._descriptor, "wb", closefd=False) as f:
+                f.write(self.getbuffer())
+        os.lseek(self._descriptor, self.tell(), os.SEEK_SET)
+        return self._descriptor
+
+    def close(self):
+        descriptor, self._descriptor = getattr(self, "_descriptor", None), None
+        if descriptor is not None:
+            os.close(descriptor)
+        super().close()
 
 
 # ---- which sample a file is ----------------------------------------------------------------------
@@ -170,6 +186,32 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
         return builtins.open(file, mode, buffering, encoding, errors, newline, *more)
     made = Member(data, os.fspath(file))
     return made if mode == "rb" else io.TextIOWrapper(made, encoding, errors, newline)
+
+
+class _Read:
+    """A pathlib.Path, of what reads the file."""
+
+    def __init__(self, path, packed):
+        self._path, self._packed = path, packed
+
+    def open(self, mode="r", *args, **named):
+        return open(self._path, mode, *args, **named, packed=self._packed)
+
+    def read_bytes(self):
+        with self.open("rb") as f:
+            return f.read()
+
+    def read_text(self, encoding=None, errors=None, newline=None):
+        with self.open("r", -1, encoding, errors, newline) as f:
+            return f.read()
+
+
+def path(path, packed=None, moved=None):
+    """A pathlib.Path whose open(), read_bytes() and read_text() give the bytes from a packed dataset; or with moved={old:
+    new} one at its new place. What is no such path stays as it is."""
+    if type(path) is not type(pathlib.Path()):
+        return path
+    return _Read(path, packed) if moved is None else pathlib.Path(_moved.moved(path, moved))
 
 
 # ---- TFRecord ------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ ROWS_END = (".h5", ".hdf5", ".he5", ".npy")
 # Calls that take an open file in the place of a path, whatever it is named.
 TAKE_FILES = {"torch.load", "numpy.load", "PIL.Image.open", "soundfile.read", "zipfile.ZipFile", "gzip.open",
               "pandas.read_parquet", "pyarrow.parquet.read_table", "pyarrow.parquet.ParquetFile"}
+# Methods of a pathlib.Path.
+PATH_READS = ("read_bytes", "read_text", "open")
 # Arguments of a DataLoader that may be given without their names.
 LOADER_PLACES = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
                  "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
@@ -61,7 +63,7 @@ OTHER_NAMES = {"torchvision.datasets.folder.ImageFolder": PICTURES,
 
 
 class Script:
-    """The source as UTF-8, the names it imports, and the edits: (begin, end, text) in bytes."""
+    """The source as UTF-8, the names it imports, and the edits: (begin, end, order at the same place, text) in bytes."""
 
     def __init__(self, source):
         self.encoding = tokenize.detect_encoding(io.BytesIO(source).readline)[0]
@@ -122,10 +124,16 @@ class Script:
         return self.source[begin:end].decode()
 
     def replace(self, node, text):
-        self.edits.append((*self.span(node), text))
+        self.edits.append((*self.span(node), 0, text))
 
-    def insert(self, at, text):
-        self.edits.append((at, at, text))
+    def insert(self, at, text, order=0):
+        self.edits.append((at, at, order, text))
+
+    def wrap(self, node, before, after):
+        """Calls within calls may begin, or end, at the same place: the outer one is outside."""
+        begin, end = self.span(node)
+        self.insert(begin, before, -end)
+        self.insert(end, after, -begin)
 
     def _after(self, at, call):
         """The end of the last argument with its own parentheses, which are in no node."""
@@ -177,7 +185,7 @@ class Script:
 
     def edited(self):
         made = self.source
-        for begin, end, text in sorted(self.edits, reverse=True):
+        for begin, end, _, text in sorted(self.edits, reverse=True):
             made = made[:begin] + text.encode() + made[end:]
         ast.parse(made)  # what is no Python any more is nobody's patch
         return made.decode().encode(self.encoding)
@@ -256,15 +264,8 @@ def take_rows(script, places):
             script.say(call, "numpy.load without mmap_mode='r' reads a file as a whole, once: not changed")
 
 
-def needs_descriptors(script):
-    """A file in memory has none to map, or to read otherwise."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "fileno" for n in ast.walk(script.tree))
-
-
 def wrap_path(script, path, function, places):
-    begin, end = script.span(path)
-    script.insert(begin, f"stoker.files.{function}(")
-    script.insert(end, f", {literal(places)})")
+    script.wrap(path, f"stoker.files.{function}(", f", {literal(places)})")
     script.needs.add("import stoker.files")
 
 
@@ -274,7 +275,7 @@ def take_files(script, places):
         name, path = script.name_of(call.func), script.argument(call, OPENERS[script.name_of(call.func)], 0)
         if name in ROWS and maps_rows(script, call) or name in (PICTURES, RECORDS) or not only_reads(script, call):
             continue
-        if name == "builtins.open" and path is not None and not needs_descriptors(script):
+        if name == "builtins.open" and path is not None:
             script.replace(call.func, "stoker.files.open")
             script.add_keywords(call, {"packed": literal(places)})
         elif name in TAKE_FILES and path is not None:
@@ -284,6 +285,24 @@ def take_files(script, places):
             continue
         script.say(call, f"{script.text(call.func)} takes a file that was packed from there")
         script.needs.add("import stoker.files")
+    for call in path_reads(script):
+        wrap_path(script, call.func.value, "path", places)
+        script.say(call, f"{call.func.attr}() of a pathlib.Path takes a file that was packed from there")
+
+
+def path_reads(script):
+    """Calls of what may be a pathlib.Path: p.read_bytes(). When it runs, other objects stay as they are."""
+    for call in ast.walk(script.tree):
+        func = getattr(call, "func", None)
+        if isinstance(func, ast.Attribute) and func.attr in PATH_READS and script.name_of(func) is None \
+                and call not in script.quoted and (func.attr != "open" or opens_to_read(script, call)):
+            yield call
+
+
+def opens_to_read(script, call):
+    """Whether the first argument of open() can be a mode, and one that reads."""
+    mode = script.argument(call, "mode", 0)
+    return not call.args and mode is None or isinstance(mode, ast.Constant) and mode.value in ("r", "rt", "rb")
 
 
 def take_records(script, places):
@@ -344,11 +363,13 @@ def read_moved(script, places):
             script.say(call, f"{script.text(call.func)}: which of its arguments is the path is not known here; "
                        "not changed")
         elif only_reads(script, call):
-            begin, end = script.span(path)
-            script.insert(begin, "stoker.moved(")
-            script.insert(end, f", {literal(places)})")
+            script.wrap(path, "stoker.moved(", f", {literal(places)})")
             script.say(call, f"{script.text(call.func)} opens data that has moved at its new place")
             script.needs.add("import stoker")
+    for call in path_reads(script):
+        script.wrap(call.func.value, "stoker.files.path(", f", moved={literal(places)})")
+        script.say(call, f"{call.func.attr}() of a pathlib.Path opens data that has moved at its new place")
+        script.needs.add("import stoker.files")
     for node in passed_on(script):
         script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
 
@@ -394,7 +415,7 @@ def add_imports(script):
     place = script.lines[at.lineno - 1] if at else 0
     end = "\r\n" if b"\r\n" in script.source else "\n"
     for line in sorted(script.needs):
-        script.insert(place, line + end)
+        script.insert(place, line + end, -len(script.source) - 1)
 
 
 def edit(script, packed=None, moved=None, loader=False, options=None, feeds=False):

@@ -539,7 +539,7 @@ def first_key(packed):
 
 
 def test_what_takes_a_file_in_memory():
-    """Calls that need a path, write, or need a descriptor stay, and it is said."""
+    """Calls that need a path, or write, stay, and it is said."""
     head = "import cv2, torch, gzip, numpy as np\nfrom PIL import Image\n"
     for call, want in (("torch.load(p)", "torch.load(stoker.files.member(p, {'/a': '/b'}))"),
                        ("np.load(file=p)", "np.load(file=stoker.files.member(p, {'/a': '/b'}))"),
@@ -551,8 +551,21 @@ def test_what_takes_a_file_in_memory():
         made, said = patched(f"{head}x = {call}\n", packed={"/a": "/b"})
         assert made == (f"import stoker.files\n{head}x = {want}\n" if want else f"{head}x = {call}\n"), said
         assert said or call == "open(p, 'w')"
-    text = "import mmap\nf = open(p, 'rb')\nm = mmap.mmap(f.fileno(), 0)\n"
-    assert patched(text, packed={"/a": "/b"})[0] == text
+
+
+def test_methods_of_paths():
+    """pathlib's ways to read. What is written, and what is no path when the script runs, stays."""
+    for call, want in (("p.read_bytes()", "{}.read_bytes()"), ("p.open('rb')", "{}.open('rb')"), ("p.open()", "{}.open()"),
+                       ("p.read_text(encoding='ascii')", "{}.read_text(encoding='ascii')"), ("p.open('w')", "p.open('w')"),
+                       ("z.open(p)", "z.open(p)"), ("p.open(mode=m)", "p.open(mode=m)"), ("p.open(mode='r')", "{}.open(mode='r')")):
+        for how, path in (("packed", "stoker.files.path(p, {'/a': '/b'})"), ("moved", "stoker.files.path(p, moved={'/a': '/b'})")):
+            made, said = patched(f"x = {call}\n", **{how: {"/a": "/b"}})
+            made = made.replace("import stoker.files\n", "")
+            assert made == f"x = {want.format(path)}\n" and bool(said) == (made != f"x = {call}\n")
+    made, _ = patched("import PIL.Image\nPIL.Image.open(p.open('rb'))\n", moved={"/a": "/b"})
+    assert "open(stoker.moved(stoker.files.path(p, moved={'/a': '/b'}).open('rb'), {'/a': '/b'}))" in made
+    with_ours = patched("p.read_bytes()\n", packed={"/a": "/b"})[0]
+    assert with_ours == "import stoker.files\nstoker.files.path(p, {'/a': '/b'}).read_bytes()\n"
 
 
 def test_only_calls_that_can_read_the_data(tmp_path):
