@@ -5,6 +5,7 @@ one for datasets with code of their own.
 """
 
 import collections
+import weakref
 
 import torch
 import torch.utils.data
@@ -83,31 +84,69 @@ def _start_method(context):
     return context if context is None or isinstance(context, str) else context.get_start_method()
 
 
+class Loop:
+    """The batches of one pass."""
+
+    def __init__(self, batches):
+        self._batches, self.ended = batches, False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self.ended = True
+            raise
+
+
 class Fed(Loader):
     """The Loader that stoker.torch.DataLoader gives: has the names of torch's, and its sampler's epoch."""
 
     def __init__(self, given, feed):
         my_rank, world = given.part()
         self._inline, self._numbered = feed.inline, feed.numbered
+        self._theirs = torch.utils.data.DataLoader(**given)  # for what a program asks it; it reads nothing
+        self._made_of, self._loop, self._other = (given, feed), None, None
         super().__init__(given.taken(feed.samples), given.get("batch_size", 1), shuffle=given.mixes(),
                          seed=given.seed(), last="drop" if given.get("drop_last") else "short", rank=my_rank,
                          world=world, pin_memory=given.get("pin_memory", False), **feed.options)
-        self.dataset = given["dataset"]
-        self.sampler, self.batch_size = given.get("sampler"), self.batch
-        self.drop_last = bool(given.get("drop_last"))
-        self.num_workers = given.get("num_workers", 0)
+        self.dataset, self.sampler = self._theirs.dataset, self._theirs.sampler
+        self.batch_size, self.drop_last, self.num_workers = self.batch, self._theirs.drop_last, self._theirs.num_workers
         self._set_epoch = getattr(self.sampler, "epoch", 0)  # what the program set last
+
+    def __getattr__(self, name):
+        """collate_fn, batch_sampler, timeout, …"""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._theirs, name)
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_loop": None, "_other": None}
 
     def _samples(self, held):
         made = super()._samples(held)
         return made if self._inline is None else [self._inline(sample) for sample in made]
 
     def __iter__(self):
+        loop = self._loop and self._loop()
+        if loop is not None and not loop.ended:
+            return iter(self._beside())
         epoch = getattr(self.sampler, "epoch", 0)
         if epoch != self._set_epoch:
             self._set_epoch = epoch
             self.set_epoch(epoch)
-        return super().__iter__()
+        loop = Loop(super().__iter__())
+        self._loop = weakref.ref(loop)
+        return loop
+
+    def _beside(self):
+        """A loader for loops that begin while the program still has one that has not ended, as torch allows."""
+        if self._other is None:
+            self._other = Fed(*self._made_of)
+            self._other.set_epoch(getattr(self.sampler, "epoch", self.epoch + 1))
+        return self._other
 
 
 def DataLoader(*args, **named):

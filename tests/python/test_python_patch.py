@@ -379,6 +379,36 @@ def test_loader_has_the_names_of_torch(folder):
         stoker.torch.DataLoader(folder, 6, batch_size=6)
 
 
+def test_loader_has_what_programs_ask_it(folder):
+    """`len(loader.sampler)`, as in many tutorials: a program that runs with torch's loader runs with ours."""
+    given = {"batch_size": 6, "shuffle": True, "drop_last": True, "generator": torch.Generator()}
+    ours, theirs = (kind(folder, **given) for kind in (stoker.torch.DataLoader, torch.utils.data.DataLoader))
+    assert len(ours.sampler) == 20 and len(ours.batch_sampler) == len(theirs.batch_sampler) == 3
+    for name in set(vars(theirs)) - {"_iterator"}:
+        if not name.startswith("_"):
+            assert type(getattr(ours, name)) is type(getattr(theirs, name)), name
+    with pytest.raises(AttributeError):
+        ours.no_such_name
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        stoker.torch.DataLoader(folder, sampler=torch.utils.data.DistributedSampler(folder, 1, 0), shuffle=True)
+    assert len(labels_of(pickle.loads(pickle.dumps(stoker.torch.DataLoader(folder, 6))))) == 20
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loops_within_loops(folder, workers):
+    """A loop in a loop over the same loader, or a batch to look at: neither ends the other, and all have every sample."""
+    made = stoker.torch.DataLoader(folder, 6, shuffle=True, num_workers=workers)
+    kept = iter(made)  # as in PyTorch's tutorial: it stays to the end of the program
+    labels = [int(y) for y in next(kept)[1]]
+    for _ in range(2):
+        assert sorted(labels_of(made)) == folder.targets
+    outer = []
+    for _, ys in made:
+        outer += ys.tolist()
+        assert len(next(iter(made))[1]) == 6 and sorted(labels_of(made)) == folder.targets
+    assert sorted(outer) == sorted(labels + labels_of(kept)) == folder.targets
+
+
 def test_ranks_get_what_torch_gives_them(folder, monkeypatch):
     """As many samples per rank and epoch as with torch: none is lost, and repeats are those of the sampler."""
     for sampler in ({}, {"drop_last": True, "shuffle": False}, {"shuffle": False}):
