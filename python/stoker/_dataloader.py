@@ -30,10 +30,12 @@ class Given(dict):
             torch.utils.data.DataLoader(*args, **named)  # raises, in its own words
         super().__init__(zip(PLACES, args), **named)
 
-    def has_an_order_of_ours(self):
-        sampler = self.get("sampler")
-        return "dataset" in self and self.get("batch_sampler") is None and self.get("batch_size", 1) is not None and \
-            (sampler is None or type(sampler) is torch.utils.data.DistributedSampler)
+    def only_for_torch(self):
+        """Why stoker cannot read ahead in the order of this loader; None: it can."""
+        sampler = self.get("batch_sampler") or self.get("sampler")
+        if sampler is not None and type(sampler) is not torch.utils.data.DistributedSampler:
+            return f"the order of its {type(sampler).__name__} is not known in advance"
+        return None if self.get("batch_size", 1) is not None else "batch_size=None is for single samples"
 
     def mixes(self):
         sampler = self.get("sampler")
@@ -161,7 +163,11 @@ def DataLoader(*args, **named):
     """
     from stoker import _pictures, _primed
     given = Given(args, named)
-    if given.has_an_order_of_ours():
+    why = given.only_for_torch()
+    if "dataset" in given and why:
+        if _pictures.folder_of(given["dataset"]) or any(_primed.asked_by(given["dataset"]).values()):
+            warn(f"torch's DataLoader reads packed data, nothing is read ahead by stoker: {why}. More workers help (num_workers)")
+    elif "dataset" in given:
         feed = _pictures.feed(given) or _primed.feed(given)
         if feed:
             given.warn_of_parts(feed.name)

@@ -243,7 +243,7 @@ def _decoded(given, dataset):
             "as_tuple": (dataset.image, dataset.label)}
 
 
-def _folder_of(dataset):
+def folder_of(dataset):
     """(ImageFolder, which of its pictures or None for all) of a dataset that is one, or a Subset of one; else None."""
     indices = None
     while type(dataset) is torch.utils.data.Subset:
@@ -262,7 +262,7 @@ def _as_stored(samples):
 
 def feed(given):
     """Pictures that threads decode, if they can; else samples as the folder's own code makes them."""
-    found = _folder_of(given["dataset"])
+    found = folder_of(given["dataset"])
     if found is None:
         return None
     folder, indices = found
