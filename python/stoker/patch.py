@@ -126,6 +126,9 @@ class Script:
     def replace(self, node, text):
         self.edits.append((*self.span(node), 0, text))
 
+    def has_edited(self, node):
+        return any((begin, end) == self.span(node) for begin, end, *_ in self.edits)
+
     def insert(self, at, text, order=0):
         self.edits.append((at, at, order, text))
 
@@ -402,9 +405,23 @@ def set_options(script, options):
     for call in script.calls({LOADER}):
         script.set_arguments(call, LOADER_PLACES, options)
         script.say(call, "DataLoader: " + ", ".join(f"{n}={v}" for n, v in options.items()))
-    for node, call in handles_of_classes(script) if "num_workers" in options else []:
+    for node, call in handles_of_classes(script) if options.get("num_workers", "0") != "0" else []:
+        keep_from_sharing(script, node, call)
+
+
+def keep_from_sharing(script, node, call):
+    """HDF5 that is open when worker processes are forked may give them wrong data. stoker's file is opened again in
+    each; packed={} says that nothing was packed, so h5py reads it."""
+    if script.has_edited(call.func):
+        return  # it is stoker's already
+    if not only_reads(script, call) or any(k.arg is None for k in call.keywords):
         script.say(call, f"{node.name} opens an HDF5 file when it is made, and worker processes would share it: open "
                    "it in __getitem__, once per process")
+        return
+    script.replace(call.func, "stoker.arrays.File")
+    script.add_keywords(call, {"packed": "{}"})
+    script.say(call, f"{node.name} opens an HDF5 file when it is made: each worker process opens it for itself")
+    script.needs.add("import stoker.arrays")
 
 
 def add_imports(script):

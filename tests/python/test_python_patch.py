@@ -14,6 +14,7 @@ from conftest import PATIENCE_S, run_stoker  # noqa: E402
 from pythonlib import environment, python, stoker  # noqa: E402
 
 import numpy as np  # noqa: E402
+import stoker.arrays  # noqa: E402
 import stoker.patch  # noqa: E402
 import stoker.torch  # noqa: E402
 
@@ -354,12 +355,45 @@ def test_loaders_in_another_file_than_the_pictures(tmp_path):
 
 
 def test_a_file_that_worker_processes_would_share():
-    """HDF5 that is opened before a fork gives wrong data, or hangs."""
+    """HDF5 that is opened before a fork gives wrong data, or hangs: each process opens it again."""
     text = ("import h5py\nfrom torch.utils.data import DataLoader\nclass A:\n    def __init__(self):\n        {}\n"
             "DataLoader(A())\n")
-    for line, warned in (("self.f = h5py.File(p)['x']", True), ("with h5py.File(p) as f: self.n = len(f)", False)):
-        said = patched(text.format(line), options={"num_workers": "4"})[1]
-        assert any("worker processes would share it" in s for s in said) == warned
+    for line, want in (("self.f = h5py.File(p)['x']", "self.f = stoker.arrays.File(p, packed={})['x']"),
+                       ("with h5py.File(p) as f: self.n = len(f)", "with h5py.File(p) as f: self.n = len(f)")):
+        made, _ = patched(text.format(line), options={"num_workers": "4"})
+        assert want in made
+    said = patched(text.format("self.f = h5py.File(p, 'r+')"), options={"num_workers": "4"})[1]
+    assert any("worker processes would share it" in line for line in said)
+    made, _ = patched(text.format("self.f = h5py.File(p)"), moved={"/a": "/b"}, options={"num_workers": "4"})
+    assert "self.f = stoker.arrays.File(stoker.moved(p, {'/a': '/b'}), packed={})" in made
+    made, _ = patched(text.format("self.f = h5py.File(p)"), packed={"/a.h5": "/b"}, options={"num_workers": "4"})
+    assert "self.f = stoker.arrays.File(p, packed={'/a.h5': '/b'})" in made
+
+
+def test_each_process_opens_its_own_file(tmp_path):
+    """The file that a worker process reads has a place of its own: HDF5 without pread() moves it."""
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = np.arange(6.)
+    rows = stoker.arrays.File(tmp_path / "a.h5", "r", packed={})["x"]
+
+    def at(place, how=os.SEEK_SET):
+        return os.lseek(rows._real.file.id.get_vfd_handle(), place, how)
+    at(7)
+    made = torch.utils.data.DataLoader(Called(lambda i: (rows[i], at(100 + i)), 6), batch_size=None, num_workers=2)
+    assert [(float(x), int(place)) for x, place in made] == [(i, 100 + i) for i in range(6)]
+    assert at(0, os.SEEK_CUR) == 7 and rows[3] == 3
+
+
+class Called(torch.utils.data.Dataset):
+    def __init__(self, read, n):
+        self.read, self.n = read, n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return self.read(i)
 
 
 # ---- stoker.torch.DataLoader in the place of torch's ---------------------------------------------
