@@ -1,6 +1,7 @@
 """torchvision's ImageFolder over stoker, and what its pictures need of a loader: see _dataloader.py."""
 
 import array
+import functools
 import io
 import os
 
@@ -117,7 +118,7 @@ class ImageFolder(MapDataset):
     def __getitems__(self, indices):
         return [self._made(s) for s in self.dataset.__getitems__(indices)]
 
-    @property
+    @functools.cached_property  # torchvision's can be assigned, too
     def targets(self):
         return [label for _, label in self.samples]
 

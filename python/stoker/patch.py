@@ -49,6 +49,8 @@ ROWS_END = (".h5", ".hdf5", ".he5", ".npy")
 # Calls that take an open file in the place of a path, whatever it is named.
 TAKE_FILES = {"torch.load", "numpy.load", "PIL.Image.open", "soundfile.read", "zipfile.ZipFile", "gzip.open",
               "pandas.read_parquet", "pyarrow.parquet.read_table", "pyarrow.parquet.ParquetFile"}
+# Methods that change a list.
+LIST_CHANGES = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort")
 # Methods of a pathlib.Path.
 PATH_READS = ("read_bytes", "read_text", "open")
 # Arguments of a DataLoader that may be given without their names.
@@ -233,10 +235,31 @@ def holds_files(places):
                  lambda name: not name.endswith((".h5", ".hdf5", ".he5")) and not is_records(name))
 
 
+def changed_things(script):
+    """What the program assigns, deletes, or changes by a method of lists: expressions."""
+    for node in ast.walk(script.tree):
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            yield node.value if isinstance(node, ast.Subscript) else node
+        elif isinstance(node, ast.Attribute) and node.attr in LIST_CHANGES:
+            yield node.value
+
+
+def changed_samples(script):
+    """Where the program changes the list of samples of an object, by which torchvision's ImageFolder reads; None: not in
+    this file. A class may have such a list of its own."""
+    for node in changed_things(script):
+        if isinstance(node, ast.Attribute) and node.attr in ("samples", "imgs") and ast.unparse(node.value) != "self":
+            return node
+    return None
+
+
 def take_pictures(script, places):
     """ImageFolders are stoker's; they read the packed dataset of a folder that has one."""
+    changed = changed_samples(script)
     for call in script.calls({PICTURES}):
-        if not is_plain(script, call):
+        if changed is not None:
+            script.say(call, f"ImageFolder, whose samples line {changed.lineno} changes: not changed")
+        if changed is not None or not is_plain(script, call):
             continue
         script.replace(call.func, "stoker.torch.ImageFolder")
         if places:
@@ -337,11 +360,11 @@ def stand_in(script, places):
         script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
 
 
-def read_by_threads(script):
+def read_by_threads(script, decode):
     """DataLoaders of a program with such calls: those of other datasets stay torch's when it runs."""
     for call in script.calls({LOADER}):
         script.replace(call.func, "stoker.torch.DataLoader")
-        script.say(call, "threads of stoker read ahead; pictures of an ImageFolder are decoded by them, too")
+        script.say(call, f"threads of stoker read ahead{' and decode pictures' if decode else ''}, if they can")
         script.needs.add("import stoker.torch")
 
 
@@ -440,7 +463,7 @@ def edit(script, packed=None, moved=None, loader=False, options=None, feeds=Fals
     if packed or loader:
         stand_in(script, packed)
     if feeds:
-        read_by_threads(script)
+        read_by_threads(script, "import stoker.torch" in script.needs)
     if moved:
         read_moved(script, moved)
     if options:

@@ -215,6 +215,7 @@ def test_a_number_is_the_picture_that_it_was(pictures):
     theirs = vision.datasets.ImageFolder(pictures / "train", transform)
     ours = stoker.torch.ImageFolder(pictures / "train", transform, packed={pictures / "train": pictures / "packed"})
     assert ours.samples == theirs.samples and ours.targets == theirs.targets
+    ours.targets = torch.tensor(ours.targets)  # as programs do that index them
     parts = [split(d, [14, 6], torch.Generator().manual_seed(1)) for d in (theirs, ours)]
     parts += [[data.Subset(part[0], range(0, 14, 3)) for part in parts]]
     for their, our in ((parts[0][0], parts[1][0]), (parts[0][1], parts[1][1]), parts[2]):
@@ -344,6 +345,16 @@ def test_a_folder_with_code_of_its_own():
     for call in ("ImageFolder(p, loader=l)", "ImageFolder(p, t, None, l)", "ImageFolder(p, is_valid_file=f)"):
         made, said = patched(f"{head}d = DataLoader({call})\n", packed={"/a": "/b"})
         assert made == f"{head}d = DataLoader({call})\n" and "not changed" in said[0]
+
+
+def test_a_folder_whose_samples_the_script_changes():
+    """The first hundred, or other labels: torchvision reads by that list, and stoker's ImageFolder does not."""
+    head = "from torchvision.datasets import ImageFolder\nd = ImageFolder(p)\n"
+    for line in ("d.samples = d.samples[:100]", "d.imgs.sort()", "d.samples[0] = q, 1", "del d.samples[5:]", "d.samples += x"):
+        made, said = patched(f"{head}{line}\n", packed={"/a": "/b"})
+        assert made == f"{head}{line}\n" and "line 2: ImageFolder, whose samples line 3 changes: not changed" in said[0]
+    for line in ("n = len(d.samples)", "x = d.imgs[0]", "d.targets = y", "class A:\n    def f(self): self.samples = []"):
+        assert "stoker.torch.ImageFolder" in patched(f"{head}{line}\n", packed={"/a": "/b"})[0]
 
 
 def test_loaders_in_another_file_than_the_pictures(tmp_path):
