@@ -5,6 +5,7 @@ one for datasets with code of their own.
 """
 
 import collections
+import weakref
 
 import torch
 import torch.utils.data
@@ -29,10 +30,12 @@ class Given(dict):
             torch.utils.data.DataLoader(*args, **named)  # raises, in its own words
         super().__init__(zip(PLACES, args), **named)
 
-    def has_an_order_of_ours(self):
-        sampler = self.get("sampler")
-        return "dataset" in self and self.get("batch_sampler") is None and self.get("batch_size", 1) is not None and \
-            (sampler is None or type(sampler) is torch.utils.data.DistributedSampler)
+    def only_for_torch(self):
+        """Why stoker cannot read ahead in the order of this loader; None: it can."""
+        sampler = self.get("batch_sampler") or self.get("sampler")
+        if sampler is not None and type(sampler) is not torch.utils.data.DistributedSampler:
+            return f"the order of its {type(sampler).__name__} is not known in advance"
+        return None if self.get("batch_size", 1) is not None else "batch_size=None is for single samples"
 
     def mixes(self):
         sampler = self.get("sampler")
@@ -83,31 +86,69 @@ def _start_method(context):
     return context if context is None or isinstance(context, str) else context.get_start_method()
 
 
+class Loop:
+    """The batches of one pass."""
+
+    def __init__(self, batches):
+        self._batches, self.ended = batches, False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self.ended = True
+            raise
+
+
 class Fed(Loader):
     """The Loader that stoker.torch.DataLoader gives: has the names of torch's, and its sampler's epoch."""
 
     def __init__(self, given, feed):
         my_rank, world = given.part()
         self._inline, self._numbered = feed.inline, feed.numbered
+        self._theirs = torch.utils.data.DataLoader(**given)  # for what a program asks it; it reads nothing
+        self._made_of, self._loop, self._other = (given, feed), None, None
         super().__init__(given.taken(feed.samples), given.get("batch_size", 1), shuffle=given.mixes(),
                          seed=given.seed(), last="drop" if given.get("drop_last") else "short", rank=my_rank,
                          world=world, pin_memory=given.get("pin_memory", False), **feed.options)
-        self.dataset = given["dataset"]
-        self.sampler, self.batch_size = given.get("sampler"), self.batch
-        self.drop_last = bool(given.get("drop_last"))
-        self.num_workers = given.get("num_workers", 0)
+        self.dataset, self.sampler = self._theirs.dataset, self._theirs.sampler
+        self.batch_size, self.drop_last, self.num_workers = self.batch, self._theirs.drop_last, self._theirs.num_workers
         self._set_epoch = getattr(self.sampler, "epoch", 0)  # what the program set last
+
+    def __getattr__(self, name):
+        """collate_fn, batch_sampler, timeout, …"""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._theirs, name)
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_loop": None, "_other": None}
 
     def _samples(self, held):
         made = super()._samples(held)
         return made if self._inline is None else [self._inline(sample) for sample in made]
 
     def __iter__(self):
+        loop = self._loop and self._loop()
+        if loop is not None and not loop.ended:
+            return iter(self._beside())
         epoch = getattr(self.sampler, "epoch", 0)
         if epoch != self._set_epoch:
             self._set_epoch = epoch
             self.set_epoch(epoch)
-        return super().__iter__()
+        loop = Loop(super().__iter__())
+        self._loop = weakref.ref(loop)
+        return loop
+
+    def _beside(self):
+        """A loader for loops that begin while the program still has one that has not ended, as torch allows."""
+        if self._other is None:
+            self._other = Fed(*self._made_of)
+            self._other.set_epoch(getattr(self.sampler, "epoch", self.epoch + 1))
+        return self._other
 
 
 def DataLoader(*args, **named):
@@ -122,7 +163,11 @@ def DataLoader(*args, **named):
     """
     from stoker import _pictures, _primed
     given = Given(args, named)
-    if given.has_an_order_of_ours():
+    why = given.only_for_torch()
+    if "dataset" in given and why:
+        if _pictures.folder_of(given["dataset"]) or any(_primed.asked_by(given["dataset"]).values()):
+            warn(f"torch's DataLoader reads packed data, nothing is read ahead by stoker: {why}. More workers help (num_workers)")
+    elif "dataset" in given:
         feed = _pictures.feed(given) or _primed.feed(given)
         if feed:
             given.warn_of_parts(feed.name)

@@ -1,13 +1,22 @@
 """torchvision's ImageFolder over stoker, and what its pictures need of a loader: see _dataloader.py."""
 
+import array
+import functools
 import io
 import os
 
-from stoker import _moved, loader as _loader
+import torch
+import torch.utils.data
+
+from stoker import _moved, files, loader as _loader
 from stoker._dataloader import Feed, as_given
-from stoker._errors import warn
+from stoker._errors import UsageError, warn
 from stoker._options import image
+from stoker.dataset import Samples, View
 from stoker.torch import MapDataset
+
+
+DECODED = (".jpg", ".jpeg", ".png")  # pictures that the decoder knows, by their names
 
 
 def _open_picture(data):
@@ -26,18 +35,53 @@ def _packed_of(root, packed):
     return _moved.moved(root, same)
 
 
+def _listed(root):
+    """(classes, [(path, class)]) as torchvision lists a folder; None: one of the two is not there."""
+    try:
+        from torchvision.datasets import folder
+    except ImportError:
+        return None
+    if not os.path.isdir(root):
+        return None
+    classes, numbers = folder.find_classes(root)
+    return classes, folder.make_dataset(root, numbers, folder.IMG_EXTENSIONS)
+
+
+class _Unpacked:
+    """The pictures of a folder, in the form of stoker's samples, if stoker's dataset has others."""
+
+    def __init__(self, classes, samples):
+        self.classes, self.fields, self._samples = classes, ("data", "label"), samples
+
+    def __len__(self):
+        return len(self._samples)
+
+    def __getitem__(self, i):
+        path, label = self._samples[i]
+        with open(path, "rb") as f:
+            return {"data": f.read(), "label": label}
+
+    def __getitems__(self, indices):
+        return [self[i] for i in indices]
+
+
 class ImageFolder(MapDataset):
     """torchvision's ImageFolder: (picture, class), from a folder of pictures or a packed one.
 
     packed      {folder: packed dataset}: read instead of that folder. Another root is read as it is.
     transform, target_transform   as in torchvision; a picture is a PIL image in RGB
 
-    Samples of a dataset that was shuffled when it was packed come in that order, not by name.
+    If the folder is there, its pictures are those that torchvision lists, in the same order. If only the packed dataset
+    is, they come in the order in which they were packed.
     """
 
     def __init__(self, root, transform=None, target_transform=None, *, packed=None):
-        self.root = os.fspath(root)
-        super().__init__(_packed_of(self.root, packed or {}))
+        self.root = os.path.expanduser(os.fspath(root))
+        place, listed = _packed_of(self.root, packed or {}), _listed(self.root)
+        super().__init__(place, follow_links=place == self.root)
+        self._samples = listed and listed[1]
+        if listed is not None:
+            self.dataset = self._as_listed(*listed)
         self.transform, self.target_transform = transform, target_transform
         self.classes = list(self.dataset.classes)
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
@@ -47,6 +91,20 @@ class ImageFolder(MapDataset):
         if self.label is None or self.image is None:
             raise ValueError(f"{self.dataset.path}: an ImageFolder has a picture and a label per "
                              f"sample; this dataset has {', '.join(fields) or 'no fields'}")
+
+    def _as_listed(self, classes, samples):
+        """The pictures that torchvision lists, in its order: by default stoker follows no links, and a dataset may be
+        shuffled, or have other files, too."""
+        have, top = self.dataset, len(os.path.join(self.root, ""))
+        keys = files.keys_of(self.root, have.path, have) if len(have) else []
+        at = {key: i for i, key in enumerate(keys)}
+        numbers = [at.get(path[top:]) for path, _ in samples]
+        lacks = [path for (path, _), n in zip(samples, numbers) if n is None]
+        if lacks or list(have.classes) != classes:
+            why = f"does not have {lacks[0]}" if lacks else "has other classes"
+            warn(f"{self.root} is read by its files, nothing is read ahead by stoker: its dataset {have.path} {why}")
+            return _Unpacked(classes, samples)
+        return have if numbers == list(range(len(have))) else have.subset(numbers)
 
     def _made(self, sample):
         picture, label = _open_picture(sample[self.image]), int(sample[self.label])
@@ -60,17 +118,19 @@ class ImageFolder(MapDataset):
     def __getitems__(self, indices):
         return [self._made(s) for s in self.dataset.__getitems__(indices)]
 
-    @property
+    @functools.cached_property  # torchvision's can be assigned, too
     def targets(self):
-        return [int(label) for label in self.dataset.column(self.label)]
+        return [label for _, label in self.samples]
 
     @property
     def samples(self):
         """[(name, class)]: the path of a picture below root, also if it is read from a packed dataset."""
-        with _loader.Loader(self.dataset, batch=4096, shuffle="none", last="short", fields=self.label,
-                            keys=True, rank=0, world=1, tier="off") as batches:
-            return [(os.path.join(self.root, key), int(label)) for b in batches
-                    for key, label in zip(b["key"], b[self.label])]
+        if self._samples is None:
+            with _loader.Loader(self.dataset, batch=4096, shuffle="none", last="short", fields=self.label,
+                                keys=True, rank=0, world=1, tier="off") as batches:
+                self._samples = [(os.path.join(self.root, key), int(label)) for b in batches
+                                 for key, label in zip(b["key"], b[self.label])]
+        return list(self._samples)
 
     imgs = samples
 
@@ -90,9 +150,14 @@ def _is_bilinear(t):
     return getattr(getattr(t, "interpolation", None), "value", "bilinear") == "bilinear"
 
 
+def _resizes(made, t):
+    """Whether it is the first to resize, and does so as Pillow does: torchvision resizes tensors otherwise."""
+    return _is_bilinear(t) and not made["before"] & {"size", "resize", "layout"}
+
+
 def _random_crop(made, t):
     made.update(size=_pair(t.size), crop="random", scale=t.scale, ratio=t.ratio)
-    return _is_bilinear(t) and not made["before"] & {"size", "resize"}
+    return _resizes(made, t)
 
 
 def _resize(made, t):
@@ -100,8 +165,7 @@ def _resize(made, t):
         made["resize"] = t.size if isinstance(t.size, int) else t.size[0]
     else:
         made.update(size=list(t.size), crop="none")
-    return _is_bilinear(t) and not made["before"] & {"size", "resize"} and \
-        getattr(t, "max_size", None) is None
+    return _resizes(made, t) and getattr(t, "max_size", None) is None
 
 
 def _center_crop(made, t):
@@ -120,8 +184,9 @@ def _to_tensor(made, t):
 
 
 def _normalize(made, t):
-    made.update(mean=list(t.mean), std=list(t.std))
-    return "dtype" in made["before"]
+    mean, std = (torch.as_tensor(v, dtype=torch.float64).flatten().tolist() for v in (t.mean, t.std))
+    made.update(mean=mean, std=std)
+    return "dtype" in made["before"] and "mean" not in made["before"]
 
 
 # By the name of the class; each adds its settings and says whether the decoder does the same.
@@ -129,15 +194,21 @@ KNOWN = {"RandomResizedCrop": _random_crop, "Resize": _resize, "CenterCrop": _ce
          "RandomHorizontalFlip": _flip, "ToTensor": _to_tensor, "Normalize": _normalize}
 
 
+def _is_theirs(t):
+    return type(t).__module__.startswith("torchvision.")
+
+
 def _flat(transform):
-    parts = getattr(transform, "transforms", None)
-    return [transform] if parts is None else [t for part in parts for t in _flat(part)]
+    """The steps of a Compose. Others that have transforms (RandomApply) choose among them."""
+    if type(transform).__name__ != "Compose" or not _is_theirs(transform):
+        return [transform]
+    return [t for part in transform.transforms for t in _flat(part)]
 
 
 def _step(made, t):
     name = type(t).__name__
     made["before"] = set(made)
-    known = type(t).__module__.startswith("torchvision.") and KNOWN.get(name)
+    known = _is_theirs(t) and KNOWN.get(name)
     if not known or not known(made, t):
         raise Unlike(f"{t} is not one that the decoder has, or not in this place")
 
@@ -155,27 +226,51 @@ def decode_of(transform, field=None):
         _step(made, t)
     if "size" not in made or "layout" not in made:
         raise Unlike("pictures have no common size, or do not end as tensors (ToTensor)")
-    return _text(made, field)
+    try:
+        return _text(made, field)
+    except UsageError as why:
+        raise Unlike(f"{transform} is not what the decoder does: {why}") from None
 
 
 # ---- for the loader ------------------------------------------------------------------------------
 
-def _decoded(given):
-    dataset = given["dataset"]
+def _decoded(given, dataset):
     if dataset.target_transform is not None or given.get("collate_fn") is not None:
         raise Unlike("target_transform and collate_fn are code")
+    other = next((path for path, _ in dataset._samples or () if not path.lower().endswith(DECODED)), None)
+    if other is not None:
+        raise Unlike(f"{other} is neither JPEG nor PNG")
     return {"decode": decode_of(dataset.transform, dataset.image),
             "as_tuple": (dataset.image, dataset.label)}
 
 
+def folder_of(dataset):
+    """(ImageFolder, which of its pictures or None for all) of a dataset that is one, or a Subset of one; else None."""
+    indices = None
+    while type(dataset) is torch.utils.data.Subset:
+        indices = dataset.indices if indices is None else [dataset.indices[i] for i in indices]
+        dataset = dataset.dataset
+    ours = isinstance(dataset, ImageFolder) and isinstance(dataset.dataset, Samples)
+    return (dataset, indices) if ours else None
+
+
+def _as_stored(samples):
+    """The same in the order of the files: neighbours are read together."""
+    if not isinstance(samples, View) or isinstance(samples.numbers, range):
+        return samples
+    return View(samples.dataset, array.array("Q", sorted(samples.numbers)))
+
+
 def feed(given):
     """Pictures that threads decode, if they can; else samples as the folder's own code makes them."""
-    dataset = given["dataset"]
-    if not isinstance(dataset, ImageFolder):
+    found = folder_of(given["dataset"])
+    if found is None:
         return None
+    folder, indices = found
     try:
-        how = _decoded(given)
+        how = _decoded(given, folder)
     except Unlike as why:
-        warn(f"stoker reads {dataset.root}, but does not decode it: {why}")
-        how = as_given(given, dataset._made)
-    return Feed(dataset.dataset, dataset.root, how)
+        warn(f"stoker reads {folder.root}, but does not decode it: {why}")
+        how = as_given(given, folder._made)
+    samples = folder.dataset if indices is None else folder.dataset.subset(indices)
+    return Feed(_as_stored(samples) if given.mixes() else samples, folder.root, how)

@@ -154,12 +154,17 @@ def _unlike(given):
     return None
 
 
+def asked_by(dataset):
+    """What some samples of a dataset ask stoker for, as {number: …}; {}: nothing, or it is not known."""
+    if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__") or not len(dataset):
+        return {}
+    return _probe(dataset, sorted({0, len(dataset) // 2, len(dataset) - 1})) or {}
+
+
 def feed(given):
     dataset = given["dataset"]
-    if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__") or not len(dataset):
-        return None
-    asked = _probe(dataset, sorted({0, len(dataset) // 2, len(dataset) - 1}))
-    sources = _largest_first(asked) if asked else []
+    asked = asked_by(dataset)
+    sources = _largest_first(asked)
     why = _unlike(given) if sources else None
     for source in sources if why is None else []:
         rows = _numbers(dataset, source, asked)

@@ -235,6 +235,8 @@ class _Handle:
         if self.closed:
             raise ValueError("the file is closed")
         if self._pid != os.getpid():
+            if self._file is not None:
+                self._file.close()  # of the process that was forked; HDF5 would give its descriptor again
             self._file, self._pid = h5py.File(*self._args, **self._named), os.getpid()
         return self._file
 

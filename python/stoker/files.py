@@ -10,6 +10,7 @@ import array
 import builtins
 import io
 import os
+import pathlib
 
 from stoker import _moved, _rows, _stoker
 from stoker._errors import Error
@@ -18,11 +19,26 @@ from stoker.loader import Loader
 
 
 class Member(io.BytesIO):
-    """A file in memory. It has a name, as files have."""
+    """A file in memory. It has a name, as files have, and a descriptor if it is asked for one."""
 
     def __init__(self, data, name):
         super().__init__(data)
-        self.name = name
+        self.name, self._descriptor = name, None
+
+    def fileno(self):
+        """For what reads by a descriptor (numpy.fromfile, mmap): a file in memory with the same bytes, at the same place."""
+        if self._descriptor is None:
+            self._descriptor = os.memfd_create(os.path.basename(os.fsdecode(self.name))[:200])
+            with builtins.open(self._descriptor, "wb", closefd=False) as f:
+                f.write(self.getbuffer())
+        os.lseek(self._descriptor, self.tell(), os.SEEK_SET)
+        return self._descriptor
+
+    def close(self):
+        descriptor, self._descriptor = getattr(self, "_descriptor", None), None
+        if descriptor is not None:
+            os.close(descriptor)
+        super().close()
 
 
 # ---- which sample a file is ----------------------------------------------------------------------
@@ -82,18 +98,43 @@ def _keys(samples):
         return [key for batch in batches for key in batch["key"]]
 
 
-def _order(folder, packed, seed):
-    """The keys of a packed dataset, by its manifest and the folder that it was made of; None: not known."""
-    samples = Dataset(folder, write_index=False) if os.path.isdir(folder) else ()
-    if len(samples) != len(packed):
-        return None
-    keys = _keys(samples)
-    order = array.array("Q", _stoker.permuted(len(keys), int(seed))) if seed is not None else range(len(keys))
-    return [keys[i] for i in order]
+def _walked(folder):
+    """Names of the files below a folder, in the order in which they are one dataset. Nothing is asked about each file:
+    that would take longer than to list the folder."""
+    top, names = len(os.path.join(folder, "")), []
+    for at, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        names += [os.path.join(at, name)[top:] for name in files if not name.startswith(".")]
+    return sorted(names, key=os.fsencode)
+
+
+def _lists(folder, packed):
+    """Names that may be those of the packed files, before they were shuffled. Each list takes longer than the last."""
+    names = _walked(folder)
+    yield names
+    endings = {os.path.splitext(packed[i]["key"])[1] for i in _some(packed)}
+    yield [name for name in names if os.path.splitext(name)[1] in endings]
+    yield _keys(Dataset(folder, write_index=False))
+
+
+def _some(samples):
+    return {0, len(samples) // 2, len(samples) - 1}
 
 
 def _fits(keys, packed):
-    return keys is not None and all(packed[i]["key"] == keys[i] for i in {0, len(keys) // 2, len(keys) - 1})
+    return len(keys) == len(packed) and all(packed[i]["key"] == keys[i] for i in _some(packed))
+
+
+def keys_of(folder, place, packed):
+    """The names of all files in a packed dataset: by the folder that it was made of, if they are still those, since
+    that is faster than to read them."""
+    seed = _moved.settings_of(place).get("shuffle")
+    for names in _lists(folder, packed) if os.path.isdir(folder) else ():
+        order = range(len(names)) if seed is None else array.array("Q", _stoker.permuted(len(names), int(seed)))
+        keys = [names[i] for i in order]
+        if _fits(keys, packed):
+            return keys
+    return _keys(packed)
 
 
 def _opened(key):
@@ -102,8 +143,7 @@ def _opened(key):
         packed = Dataset(place)
         if not len(packed) or Files.FIELD not in packed.fields:
             return _rows.unread(folder, f"{place} does not have the bytes of its files")
-        keys = _order(folder, packed, _moved.settings_of(place).get("shuffle"))
-        keys = keys if _fits(keys, packed) else _keys(packed)
+        keys = keys_of(folder, place, packed)
         if not _is_same(os.path.join(folder, keys[0]), packed[0][Files.FIELD]):
             return _rows.unread(folder, f"{place} has other data")
         return Files(key, packed, {name: i for i, name in enumerate(keys)})
@@ -146,6 +186,32 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
         return builtins.open(file, mode, buffering, encoding, errors, newline, *more)
     made = Member(data, os.fspath(file))
     return made if mode == "rb" else io.TextIOWrapper(made, encoding, errors, newline)
+
+
+class _Read:
+    """A pathlib.Path, of what reads the file."""
+
+    def __init__(self, path, packed):
+        self._path, self._packed = path, packed
+
+    def open(self, mode="r", *args, **named):
+        return open(self._path, mode, *args, **named, packed=self._packed)
+
+    def read_bytes(self):
+        with self.open("rb") as f:
+            return f.read()
+
+    def read_text(self, encoding=None, errors=None, newline=None):
+        with self.open("r", -1, encoding, errors, newline) as f:
+            return f.read()
+
+
+def path(path, packed=None, moved=None):
+    """A pathlib.Path whose open(), read_bytes() and read_text() give the bytes from a packed dataset; or with moved={old:
+    new} one at its new place. What is no such path stays as it is."""
+    if type(path) is not type(pathlib.Path()):
+        return path
+    return _Read(path, packed) if moved is None else pathlib.Path(_moved.moved(path, moved))
 
 
 # ---- TFRecord ------------------------------------------------------------------------------------

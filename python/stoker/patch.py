@@ -49,6 +49,10 @@ ROWS_END = (".h5", ".hdf5", ".he5", ".npy")
 # Calls that take an open file in the place of a path, whatever it is named.
 TAKE_FILES = {"torch.load", "numpy.load", "PIL.Image.open", "soundfile.read", "zipfile.ZipFile", "gzip.open",
               "pandas.read_parquet", "pyarrow.parquet.read_table", "pyarrow.parquet.ParquetFile"}
+# Methods that change a list.
+LIST_CHANGES = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort")
+# Methods of a pathlib.Path.
+PATH_READS = ("read_bytes", "read_text", "open")
 # Arguments of a DataLoader that may be given without their names.
 LOADER_PLACES = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
                  "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
@@ -61,7 +65,7 @@ OTHER_NAMES = {"torchvision.datasets.folder.ImageFolder": PICTURES,
 
 
 class Script:
-    """The source as UTF-8, the names it imports, and the edits: (begin, end, text) in bytes."""
+    """The source as UTF-8, the names it imports, and the edits: (begin, end, order at the same place, text) in bytes."""
 
     def __init__(self, source):
         self.encoding = tokenize.detect_encoding(io.BytesIO(source).readline)[0]
@@ -122,10 +126,19 @@ class Script:
         return self.source[begin:end].decode()
 
     def replace(self, node, text):
-        self.edits.append((*self.span(node), text))
+        self.edits.append((*self.span(node), 0, text))
 
-    def insert(self, at, text):
-        self.edits.append((at, at, text))
+    def has_edited(self, node):
+        return any((begin, end) == self.span(node) for begin, end, *_ in self.edits)
+
+    def insert(self, at, text, order=0):
+        self.edits.append((at, at, order, text))
+
+    def wrap(self, node, before, after):
+        """Calls within calls may begin, or end, at the same place: the outer one is outside."""
+        begin, end = self.span(node)
+        self.insert(begin, before, -end)
+        self.insert(end, after, -begin)
 
     def _after(self, at, call):
         """The end of the last argument with its own parentheses, which are in no node."""
@@ -177,7 +190,7 @@ class Script:
 
     def edited(self):
         made = self.source
-        for begin, end, text in sorted(self.edits, reverse=True):
+        for begin, end, _, text in sorted(self.edits, reverse=True):
             made = made[:begin] + text.encode() + made[end:]
         ast.parse(made)  # what is no Python any more is nobody's patch
         return made.decode().encode(self.encoding)
@@ -222,10 +235,31 @@ def holds_files(places):
                  lambda name: not name.endswith((".h5", ".hdf5", ".he5")) and not is_records(name))
 
 
+def changed_things(script):
+    """What the program assigns, deletes, or changes by a method of lists: expressions."""
+    for node in ast.walk(script.tree):
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            yield node.value if isinstance(node, ast.Subscript) else node
+        elif isinstance(node, ast.Attribute) and node.attr in LIST_CHANGES:
+            yield node.value
+
+
+def changed_samples(script):
+    """Where the program changes the list of samples of an object, by which torchvision's ImageFolder reads; None: not in
+    this file. A class may have such a list of its own."""
+    for node in changed_things(script):
+        if isinstance(node, ast.Attribute) and node.attr in ("samples", "imgs") and ast.unparse(node.value) != "self":
+            return node
+    return None
+
+
 def take_pictures(script, places):
     """ImageFolders are stoker's; they read the packed dataset of a folder that has one."""
+    changed = changed_samples(script)
     for call in script.calls({PICTURES}):
-        if not is_plain(script, call):
+        if changed is not None:
+            script.say(call, f"ImageFolder, whose samples line {changed.lineno} changes: not changed")
+        if changed is not None or not is_plain(script, call):
             continue
         script.replace(call.func, "stoker.torch.ImageFolder")
         if places:
@@ -256,15 +290,8 @@ def take_rows(script, places):
             script.say(call, "numpy.load without mmap_mode='r' reads a file as a whole, once: not changed")
 
 
-def needs_descriptors(script):
-    """A file in memory has none to map, or to read otherwise."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "fileno" for n in ast.walk(script.tree))
-
-
 def wrap_path(script, path, function, places):
-    begin, end = script.span(path)
-    script.insert(begin, f"stoker.files.{function}(")
-    script.insert(end, f", {literal(places)})")
+    script.wrap(path, f"stoker.files.{function}(", f", {literal(places)})")
     script.needs.add("import stoker.files")
 
 
@@ -274,7 +301,7 @@ def take_files(script, places):
         name, path = script.name_of(call.func), script.argument(call, OPENERS[script.name_of(call.func)], 0)
         if name in ROWS and maps_rows(script, call) or name in (PICTURES, RECORDS) or not only_reads(script, call):
             continue
-        if name == "builtins.open" and path is not None and not needs_descriptors(script):
+        if name == "builtins.open" and path is not None:
             script.replace(call.func, "stoker.files.open")
             script.add_keywords(call, {"packed": literal(places)})
         elif name in TAKE_FILES and path is not None:
@@ -284,6 +311,24 @@ def take_files(script, places):
             continue
         script.say(call, f"{script.text(call.func)} takes a file that was packed from there")
         script.needs.add("import stoker.files")
+    for call in path_reads(script):
+        wrap_path(script, call.func.value, "path", places)
+        script.say(call, f"{call.func.attr}() of a pathlib.Path takes a file that was packed from there")
+
+
+def path_reads(script):
+    """Calls of what may be a pathlib.Path: p.read_bytes(). When it runs, other objects stay as they are."""
+    for call in ast.walk(script.tree):
+        func = getattr(call, "func", None)
+        if isinstance(func, ast.Attribute) and func.attr in PATH_READS and script.name_of(func) is None \
+                and call not in script.quoted and (func.attr != "open" or opens_to_read(script, call)):
+            yield call
+
+
+def opens_to_read(script, call):
+    """Whether the first argument of open() can be a mode, and one that reads."""
+    mode = script.argument(call, "mode", 0)
+    return not call.args and mode is None or isinstance(mode, ast.Constant) and mode.value in ("r", "rt", "rb")
 
 
 def take_records(script, places):
@@ -315,11 +360,11 @@ def stand_in(script, places):
         script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
 
 
-def read_by_threads(script):
+def read_by_threads(script, decode):
     """DataLoaders of a program with such calls: those of other datasets stay torch's when it runs."""
     for call in script.calls({LOADER}):
         script.replace(call.func, "stoker.torch.DataLoader")
-        script.say(call, "threads of stoker read ahead; pictures of an ImageFolder are decoded by them, too")
+        script.say(call, f"threads of stoker read ahead{' and decode pictures' if decode else ''}, if they can")
         script.needs.add("import stoker.torch")
 
 
@@ -344,11 +389,13 @@ def read_moved(script, places):
             script.say(call, f"{script.text(call.func)}: which of its arguments is the path is not known here; "
                        "not changed")
         elif only_reads(script, call):
-            begin, end = script.span(path)
-            script.insert(begin, "stoker.moved(")
-            script.insert(end, f", {literal(places)})")
+            script.wrap(path, "stoker.moved(", f", {literal(places)})")
             script.say(call, f"{script.text(call.func)} opens data that has moved at its new place")
             script.needs.add("import stoker")
+    for call in path_reads(script):
+        script.wrap(call.func.value, "stoker.files.path(", f", moved={literal(places)})")
+        script.say(call, f"{call.func.attr}() of a pathlib.Path opens data that has moved at its new place")
+        script.needs.add("import stoker.files")
     for node in passed_on(script):
         script.say(node, f"{script.text(node)} is passed on, and not changed: see where its paths come from")
 
@@ -381,9 +428,23 @@ def set_options(script, options):
     for call in script.calls({LOADER}):
         script.set_arguments(call, LOADER_PLACES, options)
         script.say(call, "DataLoader: " + ", ".join(f"{n}={v}" for n, v in options.items()))
-    for node, call in handles_of_classes(script) if "num_workers" in options else []:
+    for node, call in handles_of_classes(script) if options.get("num_workers", "0") != "0" else []:
+        keep_from_sharing(script, node, call)
+
+
+def keep_from_sharing(script, node, call):
+    """HDF5 that is open when worker processes are forked may give them wrong data. stoker's file is opened again in
+    each; packed={} says that nothing was packed, so h5py reads it."""
+    if script.has_edited(call.func):
+        return  # it is stoker's already
+    if not only_reads(script, call) or any(k.arg is None for k in call.keywords):
         script.say(call, f"{node.name} opens an HDF5 file when it is made, and worker processes would share it: open "
                    "it in __getitem__, once per process")
+        return
+    script.replace(call.func, "stoker.arrays.File")
+    script.add_keywords(call, {"packed": "{}"})
+    script.say(call, f"{node.name} opens an HDF5 file when it is made: each worker process opens it for itself")
+    script.needs.add("import stoker.arrays")
 
 
 def add_imports(script):
@@ -394,7 +455,7 @@ def add_imports(script):
     place = script.lines[at.lineno - 1] if at else 0
     end = "\r\n" if b"\r\n" in script.source else "\n"
     for line in sorted(script.needs):
-        script.insert(place, line + end)
+        script.insert(place, line + end, -len(script.source) - 1)
 
 
 def edit(script, packed=None, moved=None, loader=False, options=None, feeds=False):
@@ -402,7 +463,7 @@ def edit(script, packed=None, moved=None, loader=False, options=None, feeds=Fals
     if packed or loader:
         stand_in(script, packed)
     if feeds:
-        read_by_threads(script)
+        read_by_threads(script, "import stoker.torch" in script.needs)
     if moved:
         read_moved(script, moved)
     if options:

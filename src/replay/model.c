@@ -10,6 +10,8 @@
 
 #define FEW_REQUESTS 16.0   /* per open file: more is a stream, or a file that stays open */
 #define JUMPS        0.05   /* share of requests: more is random access */
+#define PART_OF      0.5    /* of a file: visits that read less are for its samples, … */
+#define VISITS_LEAST 32.0   /* … if there are as many; fewer may be epochs, each with a part of it */
 #define RARELY       10u    /* fewer calls than a tenth of the samples: before the first step */
 #define BATCH        32u    /* if no step is marked, at most … */
 #define BATCHES      16.0   /* … and as many of them per epoch and thread, at least */
@@ -105,6 +107,15 @@ static double times_read(const struct rp_model *m)
     return g->rank_distinct_bytes ? bytes / (double)g->rank_distinct_bytes : 1;
 }
 
+/* Whether a file is opened for one of its many samples, such as a row of HDF5, and not for all. */
+static bool visits_parts(const struct rp_group *g)
+{
+    double size = (double)g->size_bytes / (double)at_least(g->files, 1);
+    double opens = (double)at_least(g->n.c[STK_C_OPENS], 1), files = (double)at_least(g->files, 1);
+    double visit = (double)g->n.c[STK_C_READ_BYTES] / opens;
+    return g->style == RP_VISITS && visit < PART_OF * size && opens >= VISITS_LEAST * files;
+}
+
 /* Samples of one rank and its passes over the files. */
 static void find_samples(struct rp_model *m)
 {
@@ -116,7 +127,7 @@ static void find_samples(struct rp_model *m)
     double all = (double)m->samples / (m->same ? (double)m->ranks : 1);
     m->files = at_least(g->files, 1);
     m->epochs = at_least(m->a->nepochs, 1);
-    if (g->style == RP_VISITS) {
+    if (g->style == RP_VISITS && !visits_parts(g)) {
         m->epochs = at_least(rounded(ceil(all / (double)m->files - 0.02)), 1);
         m->per_file = 1;
         m->files = all < (double)m->files ? at_least(rounded(all), 1) : m->files;
@@ -318,8 +329,8 @@ int stk_rp_model(struct rp_model *m, struct stk_err *err)
     find_sorted(m);
     find_others(m);
     find_times(m);
-    if (m->group[0].style == RP_VISITS && m->files > 1)
-        stk_rp_say(m, "access.shuffle: a profile does not say in which order files are opened; a "
-                      "random one");
+    if (m->group[0].style == RP_VISITS && m->files * m->per_file > 1)
+        stk_rp_say(m, "access.shuffle: a profile does not say in which order %s; a random one",
+                   m->per_file > 1 ? "the samples of a file are read" : "files are opened");
     return 0;
 }

@@ -145,7 +145,7 @@ static void put_checkpoint(const struct rp_model *m, struct stk_buf *out)
 static void put_training(const struct rp_model *m, struct stk_buf *out)
 {
     bool mixes = m->group[0].style == RP_RANDOM ||
-                 (m->group[0].style == RP_VISITS && m->files > 1);
+                 (m->group[0].style == RP_VISITS && m->files * m->per_file > 1);
     stk_buf_printf(out, "access:\n  sharing: shared\n  offsets: %s\n  shuffle: %s\n",
                    m->same ? "same" : "sharded", mixes ? "samples" : "none");
     if (m->sorted > 1)

@@ -10,13 +10,21 @@
 
 /* ---- for all kinds -------------------------------------------------------------------------- */
 
-static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
+static bool carries_out_some(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
 {
     for (size_t i = 0; i < p->nactions; i++)
         for (size_t n = 0; n < k->nfinds; n++)
             if (p->action[i].kind == k->finds[n])
                 return true;
-    return !p->nactions; /* a job may wait though nothing is wrong with its I/O */
+    return false;
+}
+
+static bool wanted_by_findings(const struct stk_tune_plan *p, const struct stk_tune_kind *k)
+{
+    bool any = false; /* a job may wait though its findings ask for nothing that can be tried */
+    for (size_t i = 0; stk_tune_kinds[i] && !any; i++)
+        any = carries_out_some(p, stk_tune_kinds[i]);
+    return !any || carries_out_some(p, k);
 }
 
 bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k)

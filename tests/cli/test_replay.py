@@ -329,6 +329,30 @@ for path in sorted(glob.glob(sys.argv[1] + "/*/*.jpg")):
 """
 
 
+OPENED_ROWS = """
+import os, random, sys
+rows = list(range(os.path.getsize(sys.argv[1]) // 4096))
+for epoch in range(2):
+    random.Random(epoch).shuffle(rows)
+    for row in rows:
+        with open(sys.argv[1], "rb", buffering=0) as f:
+            f.seek(row * 4096)
+            f.read(4096)
+"""
+
+
+def test_a_file_that_is_opened_for_each_row(replay, tmp_path):
+    """`with h5py.File(...)` in __getitem__: an epoch is all rows, not one of them, and tune says what an epoch takes."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "rows.h5").write_bytes(random.randbytes(100 * 4096))
+    r = replay([PYTHON, script(tmp_path, OPENED_ROWS), data / "rows.h5"], data)
+    r.agrees(seq_reads=None, consec_reads=None)
+    assert r.result["samples"] == 200
+    text = r.workload.read_text()
+    assert "samples_per_file: 100\n" in text and "epochs: 2\n" in text and "shuffle: samples\n" in text
+
+
 def test_many_files_are_read_to_their_end_and_no_further(replay, tmp_path):
     """The mean size in a workload is rounded: a byte too many was read from the start of the last piece again."""
     data = make_files(tmp_path / "data", 100, 5000, 11000)

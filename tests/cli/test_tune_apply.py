@@ -83,8 +83,8 @@ def test_a_script_with_pictures(tmp_path):
     assert result["best"] == "pack" and result["chosen"]
     assert (tmp_path / "train.py").read_text() == PICTURES
     assert result["patch"] == str(tmp_path / "train.py.stoker.diff")
-    for part in ("train", "val"):
-        shutil.rmtree(tmp_path / f"data/{part}/class0")  # nobody reads the folders any more
+    for path in (tmp_path / "data").rglob("*.png"):
+        path.write_bytes(b"")  # the names are still listed, the bytes are in the packed dataset
     lines = next(c for c in result["candidates"] if c["id"] == "pack")["lines"]
     assert f"stoker pack {tmp_path}/data/train {tmp_path}/packed/train --format tfrecord --shuffle 1\n" in lines
     assert f"stoker pack {tmp_path}/data/val {tmp_path}/packed/val --format tfrecord\n" in lines

@@ -1,6 +1,7 @@
 """stoker.files: files of a packed folder, to the byte; files that are not in it, where they are."""
 
 import builtins
+import os
 import pathlib
 import pickle
 import random
@@ -58,6 +59,39 @@ def test_the_same_bytes(packed, no_files):
             assert f.read() == content(i) and f.name == str(path)
         with stoker.files.open(f"{path.parent}/../{path.parent.name}/{path.name}", "rb", packed=places) as f:
             assert f.read(10) == content(i)[:10] and f.seek(0) == 0 and f.read() == content(i)
+
+
+def test_what_reads_by_a_descriptor(packed, no_files):
+    """numpy.fromfile and mmap need one: the same bytes, from where the program is in the file, and back there."""
+    import mmap
+    numpy = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+    folder, places = packed
+    assert stoker.files.member(paths(folder)[0], places).read() == content(0)
+    no_files()
+    with stoker.files.open(paths(folder)[4], "rb", packed=places) as f:
+        assert f.read(5) == content(4)[:5]
+        assert numpy.fromfile(f, "u1", 40).tobytes() == content(4)[5:45] and f.read(3) == content(4)[45:48]
+        assert bytes(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)) == content(4)
+        number = f.fileno()
+    with pytest.raises(OSError):
+        os.fstat(number)  # closed with the file
+
+
+def test_paths(packed, no_files, tmp_path):
+    """pathlib's ways to read; other files, and what only has a method of that name, stay as they are."""
+    folder, places = packed
+    (tmp_path / "other").write_text("ä")
+    text = paths(folder)[3].read_text()
+    assert stoker.files.member(paths(folder)[0], places).read() == content(0)
+    no_files()
+    for i in (0, 3, 7):
+        path = stoker.files.path(paths(folder)[i], places)
+        with path.open("rb") as f:
+            assert path.read_bytes() == f.read() == content(i)
+    assert stoker.files.path(paths(folder)[3], places).read_text(encoding="utf-8") == text
+    assert stoker.files.path(tmp_path / "other", places).read_text() == "ä"
+    assert stoker.files.path("text", places) == "text"
+    assert stoker.files.path(pathlib.Path("/a/x"), moved={"/a": tmp_path}) == tmp_path / "x"
 
 
 def test_text(packed):

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -13,6 +14,7 @@ from conftest import PATIENCE_S, run_stoker  # noqa: E402
 from pythonlib import environment, python, stoker  # noqa: E402
 
 import numpy as np  # noqa: E402
+import stoker.arrays  # noqa: E402
 import stoker.patch  # noqa: E402
 import stoker.torch  # noqa: E402
 
@@ -200,6 +202,61 @@ def test_pictures_as_torchvision_gives_them(pictures):
             assert torch.equal(x, u) and torch.equal(y, v)
 
 
+def seen_in(loader):
+    return [(x.double().sum().item(), int(y)) for xs, ys in loader for x, y in zip(xs, ys)]
+
+
+def test_a_number_is_the_picture_that_it_was(pictures):
+    """A split by a seed, or indices in a file: what was for validation before the patch is never trained with after it,
+    although the packed dataset is in another order. Threads decode a part, too."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    split, data = torch.utils.data.random_split, torch.utils.data
+    transform = vision.transforms.Compose([vision.transforms.Resize((24, 24)), vision.transforms.ToTensor()])
+    theirs = vision.datasets.ImageFolder(pictures / "train", transform)
+    ours = stoker.torch.ImageFolder(pictures / "train", transform, packed={pictures / "train": pictures / "packed"})
+    assert ours.samples == theirs.samples and ours.targets == theirs.targets
+    ours.targets = torch.tensor(ours.targets)  # as programs do that index them
+    parts = [split(d, [14, 6], torch.Generator().manual_seed(1)) for d in (theirs, ours)]
+    parts += [[data.Subset(part[0], range(0, 14, 3)) for part in parts]]
+    for their, our in ((parts[0][0], parts[1][0]), (parts[0][1], parts[1][1]), parts[2]):
+        before = seen_in(data.DataLoader(their, 4))
+        made = stoker.torch.DataLoader(our, 4)
+        assert isinstance(made, stoker.torch.Loader) and seen_in(made) == before
+        assert sorted(seen_in(stoker.torch.DataLoader(our, 4, shuffle=True))) == sorted(before)
+
+
+def test_folders_as_people_keep_them(pictures, tmp_path):
+    """Links to other folders, nested ones, other files, pictures of other types: what torchvision lists, as it does."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    from PIL import Image
+    root, packed = tmp_path / "d", tmp_path / "p"
+    transform = vision.transforms.Compose([vision.transforms.Resize((8, 8)), vision.transforms.ToTensor()])
+
+    def picture(name):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 9), (len(name) * 9, 3, 70)).save(root / name)
+
+    def check(*names, link=None):
+        for name in names:
+            picture(name)
+        if link:
+            (root / link).symlink_to(pictures / "train/class1")
+        run_stoker("pack", root, packed, "--force", "--shuffle", 3, "--quiet")
+        theirs = vision.datasets.ImageFolder(root, transform)
+        for ours in (stoker.torch.ImageFolder(root, transform), stoker.torch.ImageFolder(root, transform, packed={root: packed})):
+            assert (ours.classes, ours.samples) == (theirs.classes, theirs.samples)
+            assert seen_in(stoker.torch.DataLoader(ours, 3)) == seen_in(torch.utils.data.DataLoader(theirs, 3))
+
+    check("a/1.png", "a/Z/2.png", "a/b.png", "c/3.jpg")
+    (root / "a/1.json").write_text("{}")
+    check()
+    check("c/4.bmp")
+    with pytest.warns(UserWarning, match="does not have .*/b"):
+        check(link="b")
+    with pytest.warns(UserWarning, match="does not have .*hidden/1.png"):
+        check(".hidden/1.png")
+
+
 def test_a_spawned_process(pictures):
     """A folder that is sent to another process is one there, whatever that process has imported."""
     code = "import pickle, sys\nprint(len(pickle.load(sys.stdin.buffer)))\n"
@@ -219,9 +276,14 @@ def test_transforms_as_settings():
     for other in ([T.ToTensor()], [T.Resize(256), *usual], [T.RandomHorizontalFlip(0.3), *usual],
                   [*usual, T.RandomErasing()], [T.CenterCrop(24), T.ToTensor()], usual[:2],
                   [T.RandomResizedCrop(224, interpolation=T.InterpolationMode.BICUBIC), T.ToTensor()],
-                  [T.Resize(32), T.CenterCrop(64), T.Pad(3), T.ToTensor()], [lambda x: x, *usual]):
+                  [T.Resize(32), T.CenterCrop(64), T.Pad(3), T.ToTensor()], [lambda x: x, *usual],
+                  [T.ToTensor(), T.Resize((32, 32))], [T.ToTensor(), T.RandomResizedCrop(32)],
+                  [T.RandomApply([T.RandomHorizontalFlip()], 0.1), *usual], [T.Resize(32), T.CenterCrop(64), T.ToTensor()],
+                  [*usual, T.Normalize([.5] * 3, [.5] * 3), T.Normalize([.5] * 3, [.5] * 3)]):
         with pytest.raises(Unlike):
             decode_of(T.Compose(other))
+    for one in (0.5, (0.5,), torch.tensor(0.5)):
+        assert "mean=0.5,std=0.5" in decode_of(T.Compose([*usual, T.Normalize(one, one)]))
 
 
 def test_other_datasets_keep_torch(pictures):
@@ -230,7 +292,11 @@ def test_other_datasets_keep_torch(pictures):
     assert isinstance(stoker.torch.DataLoader(data, batch_size=5), torch.utils.data.DataLoader)
     ours = stoker.torch.ImageFolder(pictures / "train", target_transform=lambda y: y + 1)
     some = torch.utils.data.SubsetRandomSampler([1, 2])
-    assert isinstance(stoker.torch.DataLoader(ours, sampler=some), torch.utils.data.DataLoader)
+    with pytest.warns(UserWarning, match="nothing is read ahead by stoker: the order of its SubsetRandomSampler is not"):
+        assert isinstance(stoker.torch.DataLoader(ours, sampler=some), torch.utils.data.DataLoader)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no data of stoker
+        stoker.torch.DataLoader(data, sampler=some)
     assert ours[0][1] == 1
 
 
@@ -281,6 +347,16 @@ def test_a_folder_with_code_of_its_own():
         assert made == f"{head}d = DataLoader({call})\n" and "not changed" in said[0]
 
 
+def test_a_folder_whose_samples_the_script_changes():
+    """The first hundred, or other labels: torchvision reads by that list, and stoker's ImageFolder does not."""
+    head = "from torchvision.datasets import ImageFolder\nd = ImageFolder(p)\n"
+    for line in ("d.samples = d.samples[:100]", "d.imgs.sort()", "d.samples[0] = q, 1", "del d.samples[5:]", "d.samples += x"):
+        made, said = patched(f"{head}{line}\n", packed={"/a": "/b"})
+        assert made == f"{head}{line}\n" and "line 2: ImageFolder, whose samples line 3 changes: not changed" in said[0]
+    for line in ("n = len(d.samples)", "x = d.imgs[0]", "d.targets = y", "class A:\n    def f(self): self.samples = []"):
+        assert "stoker.torch.ImageFolder" in patched(f"{head}{line}\n", packed={"/a": "/b"})[0]
+
+
 def test_loaders_in_another_file_than_the_pictures(tmp_path):
     (tmp_path / "data.py").write_text("import torchvision.datasets as tvd\ndef get(p):\n    return tvd.ImageFolder(root=p)\n")
     (tmp_path / "main.py").write_text("from torch.utils.data import DataLoader as DL\nimport data\nDL(data.get('x'))\n")
@@ -290,12 +366,45 @@ def test_loaders_in_another_file_than_the_pictures(tmp_path):
 
 
 def test_a_file_that_worker_processes_would_share():
-    """HDF5 that is opened before a fork gives wrong data, or hangs."""
+    """HDF5 that is opened before a fork gives wrong data, or hangs: each process opens it again."""
     text = ("import h5py\nfrom torch.utils.data import DataLoader\nclass A:\n    def __init__(self):\n        {}\n"
             "DataLoader(A())\n")
-    for line, warned in (("self.f = h5py.File(p)['x']", True), ("with h5py.File(p) as f: self.n = len(f)", False)):
-        said = patched(text.format(line), options={"num_workers": "4"})[1]
-        assert any("worker processes would share it" in s for s in said) == warned
+    for line, want in (("self.f = h5py.File(p)['x']", "self.f = stoker.arrays.File(p, packed={})['x']"),
+                       ("with h5py.File(p) as f: self.n = len(f)", "with h5py.File(p) as f: self.n = len(f)")):
+        made, _ = patched(text.format(line), options={"num_workers": "4"})
+        assert want in made
+    said = patched(text.format("self.f = h5py.File(p, 'r+')"), options={"num_workers": "4"})[1]
+    assert any("worker processes would share it" in line for line in said)
+    made, _ = patched(text.format("self.f = h5py.File(p)"), moved={"/a": "/b"}, options={"num_workers": "4"})
+    assert "self.f = stoker.arrays.File(stoker.moved(p, {'/a': '/b'}), packed={})" in made
+    made, _ = patched(text.format("self.f = h5py.File(p)"), packed={"/a.h5": "/b"}, options={"num_workers": "4"})
+    assert "self.f = stoker.arrays.File(p, packed={'/a.h5': '/b'})" in made
+
+
+def test_each_process_opens_its_own_file(tmp_path):
+    """The file that a worker process reads has a place of its own: HDF5 without pread() moves it."""
+    h5py = pytest.importorskip("h5py", reason="python3-h5py is not installed")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = np.arange(6.)
+    rows = stoker.arrays.File(tmp_path / "a.h5", "r", packed={})["x"]
+
+    def at(place, how=os.SEEK_SET):
+        return os.lseek(rows._real.file.id.get_vfd_handle(), place, how)
+    at(7)
+    made = torch.utils.data.DataLoader(Called(lambda i: (rows[i], at(100 + i)), 6), batch_size=None, num_workers=2)
+    assert [(float(x), int(place)) for x, place in made] == [(i, 100 + i) for i in range(6)]
+    assert at(0, os.SEEK_CUR) == 7 and rows[3] == 3
+
+
+class Called(torch.utils.data.Dataset):
+    def __init__(self, read, n):
+        self.read, self.n = read, n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return self.read(i)
 
 
 # ---- stoker.torch.DataLoader in the place of torch's ---------------------------------------------
@@ -318,6 +427,36 @@ def test_loader_has_the_names_of_torch(folder):
     assert (made.batch_size, made.num_workers, made.drop_last, len(made)) == (6, 2, False, 4) and repr(made)
     with pytest.raises(TypeError):
         stoker.torch.DataLoader(folder, 6, batch_size=6)
+
+
+def test_loader_has_what_programs_ask_it(folder):
+    """`len(loader.sampler)`, as in many tutorials: a program that runs with torch's loader runs with ours."""
+    given = {"batch_size": 6, "shuffle": True, "drop_last": True, "generator": torch.Generator()}
+    ours, theirs = (kind(folder, **given) for kind in (stoker.torch.DataLoader, torch.utils.data.DataLoader))
+    assert len(ours.sampler) == 20 and len(ours.batch_sampler) == len(theirs.batch_sampler) == 3
+    for name in set(vars(theirs)) - {"_iterator"}:
+        if not name.startswith("_"):
+            assert type(getattr(ours, name)) is type(getattr(theirs, name)), name
+    with pytest.raises(AttributeError):
+        ours.no_such_name
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        stoker.torch.DataLoader(folder, sampler=torch.utils.data.DistributedSampler(folder, 1, 0), shuffle=True)
+    assert len(labels_of(pickle.loads(pickle.dumps(stoker.torch.DataLoader(folder, 6))))) == 20
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loops_within_loops(folder, workers):
+    """A loop in a loop over the same loader, or a batch to look at: neither ends the other, and all have every sample."""
+    made = stoker.torch.DataLoader(folder, 6, shuffle=True, num_workers=workers)
+    kept = iter(made)  # as in PyTorch's tutorial: it stays to the end of the program
+    labels = [int(y) for y in next(kept)[1]]
+    for _ in range(2):
+        assert sorted(labels_of(made)) == folder.targets
+    outer = []
+    for _, ys in made:
+        outer += ys.tolist()
+        assert len(next(iter(made))[1]) == 6 and sorted(labels_of(made)) == folder.targets
+    assert sorted(outer) == sorted(labels + labels_of(kept)) == folder.targets
 
 
 def test_ranks_get_what_torch_gives_them(folder, monkeypatch):
@@ -480,7 +619,7 @@ def first_key(packed):
 
 
 def test_what_takes_a_file_in_memory():
-    """Calls that need a path, write, or need a descriptor stay, and it is said."""
+    """Calls that need a path, or write, stay, and it is said."""
     head = "import cv2, torch, gzip, numpy as np\nfrom PIL import Image\n"
     for call, want in (("torch.load(p)", "torch.load(stoker.files.member(p, {'/a': '/b'}))"),
                        ("np.load(file=p)", "np.load(file=stoker.files.member(p, {'/a': '/b'}))"),
@@ -492,8 +631,21 @@ def test_what_takes_a_file_in_memory():
         made, said = patched(f"{head}x = {call}\n", packed={"/a": "/b"})
         assert made == (f"import stoker.files\n{head}x = {want}\n" if want else f"{head}x = {call}\n"), said
         assert said or call == "open(p, 'w')"
-    text = "import mmap\nf = open(p, 'rb')\nm = mmap.mmap(f.fileno(), 0)\n"
-    assert patched(text, packed={"/a": "/b"})[0] == text
+
+
+def test_methods_of_paths():
+    """pathlib's ways to read. What is written, and what is no path when the script runs, stays."""
+    for call, want in (("p.read_bytes()", "{}.read_bytes()"), ("p.open('rb')", "{}.open('rb')"), ("p.open()", "{}.open()"),
+                       ("p.read_text(encoding='ascii')", "{}.read_text(encoding='ascii')"), ("p.open('w')", "p.open('w')"),
+                       ("z.open(p)", "z.open(p)"), ("p.open(mode=m)", "p.open(mode=m)"), ("p.open(mode='r')", "{}.open(mode='r')")):
+        for how, path in (("packed", "stoker.files.path(p, {'/a': '/b'})"), ("moved", "stoker.files.path(p, moved={'/a': '/b'})")):
+            made, said = patched(f"x = {call}\n", **{how: {"/a": "/b"}})
+            made = made.replace("import stoker.files\n", "")
+            assert made == f"x = {want.format(path)}\n" and bool(said) == (made != f"x = {call}\n")
+    made, _ = patched("import PIL.Image\nPIL.Image.open(p.open('rb'))\n", moved={"/a": "/b"})
+    assert "open(stoker.moved(stoker.files.path(p, moved={'/a': '/b'}).open('rb'), {'/a': '/b'}))" in made
+    with_ours = patched("p.read_bytes()\n", packed={"/a": "/b"})[0]
+    assert with_ours == "import stoker.files\nstoker.files.path(p, {'/a': '/b'}).read_bytes()\n"
 
 
 def test_only_calls_that_can_read_the_data(tmp_path):

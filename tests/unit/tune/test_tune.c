@@ -136,6 +136,17 @@ static void combinations(void)
     free(t.candidate);
 }
 
+/* A job whose only finding is that it lists a folder too often still waits for its files. */
+static void findings_that_nothing_carries_out(void)
+{
+    struct stk_action list = {.kind = STK_ACT_LIST_ONCE}, both[] = {list, {.kind = STK_ACT_STAGE}};
+    struct stk_tune_plan p = {.action = &list, .nactions = 1};
+    CHECK(stk_tune_wants(&p, stk_tune_kind_find("pack")));
+    p = (struct stk_tune_plan){.action = both, .nactions = 2};
+    CHECK(stk_tune_wants(&p, stk_tune_kind_find("stage")));
+    CHECK(!stk_tune_wants(&p, stk_tune_kind_find("threads")));
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -145,5 +156,6 @@ int main(int argc, char **argv)
     CHECK_RUN(least_effort_wins);
     CHECK_RUN(fewer_cpus);
     CHECK_RUN(combinations);
+    CHECK_RUN(findings_that_nothing_carries_out);
     return CHECK_DONE();
 }
