@@ -44,7 +44,9 @@ int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
     const char *data = t->s.save ? t->s.save : t->s.source;
     char *up = t->plan->beside ? strdup(t->plan->beside) : parent_of(data);
     int rc = stk_folder_temp(&t->work, up ? up : ".", STK_TUNE_PREFIX, err);
-    if (rc)
+    if (!rc)
+        rc = stk_folder_lock(&t->work, err);
+    else
         rc = stk_err_wrap(err, rc,
                           "prepared data and results lie in a folder on the storage of the data; "
                           "--beside names one that you can write");
@@ -146,14 +148,13 @@ void stk_tune_remove(struct stk_tuner *t)
     }
 }
 
-static int clean_spec(struct stk_tune_spec *s)
+static void clean_spec(struct stk_tune_spec *s)
 {
     const char *index[2] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
     remove_folders(stk_tune_spec_folders(s));
     stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
-    return 0;
 }
 
 /* What is in a folder before, or without, its description. */
@@ -167,32 +168,39 @@ static bool is_first(const char *name)
 
 /* A call that was killed before it had described its folder, or while it profiled or checked a
  * command. False: it is not such a folder, or holds something else. */
-static bool clean_bare(const char *dir)
+static bool is_bare(const struct stk_folder *f)
 {
-    struct stk_folder f = STK_FOLDER_INIT;
-    const char *base = stk_base_name(dir);
-    bool ours = strncmp(base, STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0 &&
-                stk_folder_find(&f, dir, STK_TUNE_SPEC, NULL, NULL) == 0;
-    int fd = ours ? dup(f.fd) : -1;
+    bool ours = strncmp(stk_base_name(f->path), STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0;
+    int fd = ours ? dup(f->fd) : -1;
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     for (struct dirent *e; d && ours && (e = readdir(d));)
         ours = is_first(e->d_name);
     if (d)
         closedir(d);
-    if (ours && d)
-        stk_folder_destroy(&f);
-    stk_folder_release(&f);
     return ours && d;
+}
+
+/* rc: why it has no description. */
+static int clean_bare(const char *dir, int rc, struct stk_err *err)
+{
+    struct stk_folder f = STK_FOLDER_INIT;
+    if (stk_folder_find(&f, dir, STK_TUNE_SPEC, NULL, NULL) == 0 && is_bare(&f)) {
+        rc = stk_folder_lock(&f, err);
+        if (!rc)
+            stk_folder_destroy(&f);
+    }
+    stk_folder_release(&f);
+    return rc;
 }
 
 int stk_tune_clean(const char *dir, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
-    if (!rc)
-        rc = clean_spec(&s);
-    else if (clean_bare(dir))
-        rc = 0;
+    if (rc)
+        rc = clean_bare(dir, rc, err);
+    else if (!(rc = stk_folder_lock(&s.folder, err)))
+        clean_spec(&s);
     stk_tune_spec_close(&s);
     return rc;
 }

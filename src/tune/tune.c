@@ -242,6 +242,7 @@ int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct st
     struct stk_tune_plan p = *plan;
     *out = (struct stk_tune){0};
     int rc = stk_tune_spec_open(&s, dir, err);
+    rc = rc ? rc : stk_folder_lock(&s.folder, err);
     if (!rc) {
         stk_tune_spec_plan(&s, &p);
         rc = tune(&p, &s, out, err);

@@ -132,6 +132,31 @@ def test_stopped_resumed_and_cleaned(stoker, job):
     assert os.listdir(data.parent) == ["data"]
 
 
+def test_one_call_at_a_time(stoker, tmp_path):
+    """A second shell that cleans up, or continues what still runs, must not take the folder away from it."""
+    here, gate = tmp_path / "here", tmp_path / "gate"
+    make_images(here / "data")
+    os.mkfifo(gate)  # a command that reads it does not end
+
+    def refused(what, pattern, *options):
+        with subprocess.Popen([STOKER, "tune", "--budget", "30s", *what], env=clean_env(), cwd=here,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            folder = here / until(lambda: next(here.glob(pattern), None)).relative_to(here).parts[0]
+            process.send_signal(signal.SIGSTOP)  # it is there, however fast the machine is
+            before = set(os.listdir(folder))
+            said = [stoker("tune", option, folder, rc=None) for option in options]
+            left = set(os.listdir(folder))
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+        assert all(run.rc == 2 and "another stoker is working in this folder" in run.err for run in said), said
+        assert before <= left  # the profiler goes on
+        if folder.exists():
+            stoker("tune", "--clean", folder)
+        assert os.listdir(here) == ["data"]
+    refused([here / "data", "--only", "threads"], "stoker-tune.*/tune.json", "--clean", "--resume")
+    refused(["--", "cat", gate], "stoker-tune-profile.*/*", "--clean")
+
+
 def test_prepared_copies_are_used_again(stoker, tmp_path):
     """An hour of packing is not done twice, and --clean still knows the folders on other storage."""
     near, data = tmp_path / "near", tmp_path / "here" / "pictures"
