@@ -41,7 +41,8 @@ static char *parent_of(const char *path)
 
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
 {
-    const char *data = t->s.save ? t->s.save : t->s.source;
+    /* Checkpoints may go to other storage, where copies of the data have no business. */
+    const char *data = t->s.source && !t->plan->data ? t->s.source : t->s.save;
     char *up = t->plan->beside ? strdup(t->plan->beside) : parent_of(data);
     int rc = stk_folder_temp(&t->work, up ? up : ".", STK_TUNE_PREFIX, err);
     if (!rc)
@@ -134,12 +135,12 @@ static void remove_folders(const char *const *path)
 
 void stk_tune_remove(struct stk_tuner *t)
 {
-    struct stk_folder *all[STK_TUNE_NEAR + 1] = {&t->work};
+    struct stk_folder *all[STK_TUNE_NEAR + 2] = {&t->work, &t->saves};
     if (t->earlier)
         remove_folders(stk_tune_spec_folders(t->earlier));
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        all[i + 1] = &t->there[i];
-    for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
+        all[i + 2] = &t->there[i];
+    for (size_t i = STK_TUNE_NEAR + 2; i-- > 0;) {
         if (all[i]->fd < 0)
             continue;
         stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
@@ -365,14 +366,27 @@ static int remove_rest(const char *path, struct stk_err *err)
     return access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0;
 }
 
+/* Storage that takes no folder is no reason to give up the other candidates. */
+static bool enter(struct stk_tuner *t, struct stk_tune_candidate *c, const char **dir)
+{
+    const struct stk_tune_change *x = &c->change[0];
+    struct stk_err why = {0};
+    char text[300];
+    if (!x->where || enter_near(t, x->near, dir, &why) == 0)
+        return true;
+    stk_err_text(&why, text, sizeof text);
+    skip(c, "%s", text);
+    return false;
+}
+
 static int prepare(struct stk_tuner *t, struct stk_tune_candidate *c, uint64_t *used,
                    double limit_s, struct stk_err *err)
 {
     struct stk_tune_change *x = &c->change[0];
     const char *dir = t->work.path, *id = x->copy.path;
-    int rc = x->where ? enter_near(t, x->near, &dir, err) : 0;
-    if (rc)
-        return rc;
+    int rc = 0;
+    if (!enter(t, c, &dir))
+        return 0;
     x->copy.path = stk_tune_text(t, "%s/%s", dir, id);
     if (!x->copy.path)
         return stk_err_nomem(err, strlen(dir));
@@ -393,6 +407,12 @@ static bool needs_copy(const struct stk_tune_candidate *c)
     return c->nchanges == 1 && c->change[0].kind->prepare && c->verdict == STK_TUNE_UNCLEAR;
 }
 
+static bool saves_there(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    return c->nchanges == 1 && c->change[0].kind->helps == STK_HELPS_SAVES &&
+           c->verdict == STK_TUNE_UNCLEAR && stk_tune_saves_at(t, &c->change[0]);
+}
+
 void stk_tune_adopt_copies(struct stk_tuner *t)
 {
     for (size_t i = 1; t->earlier && i < t->out->n; i++)
@@ -408,6 +428,9 @@ int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
         double left = until - stk_now();
+        const char *dir;
+        if (saves_there(t, c))
+            (void)enter(t, c, &dir);
         if (!needs_copy(c))
             continue;
         if (c->change[0].copy.at) {

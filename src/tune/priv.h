@@ -115,6 +115,9 @@ struct stk_tuner {
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
     /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
     const char *there_path[STK_TUNE_NEAR];
+    /* Where the job as it is writes checkpoints in its runs; NULL: it writes none. fd -1: in work. */
+    struct stk_folder saves;
+    const char *saves_path;
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
     double start_s;
@@ -205,6 +208,13 @@ uint64_t stk_tune_free_bytes(const char *path);
 /* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
 void stk_tune_note_indexes(struct stk_tuner *t);
 void stk_tune_remove_indexes(struct stk_tuner *t);
+/* ---- saves.c: the folders for checkpoints of the runs. */
+bool stk_tune_saves(const struct stk_workload *w);
+/* Before the description is written, and after it. */
+void stk_tune_name_saves(struct stk_tuner *t);
+int stk_tune_make_saves(struct stk_tuner *t, struct stk_err *err);
+/* c: a change; NULL: the job as it is. NULL: where the workload says. */
+const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_change *c);
 /* Names the folders on faster storage, and uses those of an earlier call again. */
 void stk_tune_name_folders(struct stk_tuner *t);
 

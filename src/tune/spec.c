@@ -145,7 +145,7 @@ static bool is_there(const struct stk_tuner *t, const char *path)
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i] && strcmp(t->there_path[i], path) == 0)
             return true;
-    return false;
+    return t->saves_path && strcmp(t->saves_path, path) == 0;
 }
 
 /* Also those of the call that is resumed, whatever storage is tried now. */
@@ -157,6 +157,8 @@ static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i])
             stk_jw_str(w, t->there_path[i]);
+    if (t->saves_path && strcmp(t->saves_path, t->work.path) != 0)
+        stk_jw_str(w, t->saves_path);
     for (; old && *old; old++)
         if (!is_there(t, *old))
             stk_jw_str(w, *old);

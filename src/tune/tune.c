@@ -152,12 +152,14 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     }
     if (!rc) {
         stk_tune_name_folders(t);
+        stk_tune_name_saves(t);
         stk_tune_note_indexes(t);
     }
     if (!rc && !earlier) {
         rc = write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
+    rc = rc ? rc : stk_tune_make_saves(t, err);
     if (!rc && earlier)
         stk_tune_spec_whole(earlier, &t->s.whole);
     if (!rc && t->s.whole.source) /* the result outlives the description */
@@ -202,6 +204,7 @@ static int finish(struct stk_tuner *t, int rc)
     else
         stk_tune_remove(t);
     stk_folder_release(&t->work);
+    stk_folder_release(&t->saves);
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         stk_folder_release(&t->there[i]);
     stk_tune_release_subject(&t->s);
@@ -214,6 +217,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
 {
     struct stk_tuner t = {
         .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
+        .saves = STK_FOLDER_INIT,
         .start_s = stk_now(), .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         t.there[i] = STK_FOLDER_INIT;
