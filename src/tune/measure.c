@@ -231,7 +231,7 @@ static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, do
     set_plan(t, budget_s, &p);
     rc = rc ? rc : open_runner(t, dir, &p, err);
     rc = rc ? rc : stk_runner_go(t->runner, &watch, err);
-    if (t->runner && (!rc || rc == STK_E_STOPPED)) {
+    if (t->runner) {
         int late = take_all(t, takes, confirms, rc ? NULL : err);
         rc = rc ? rc : late;
     }

@@ -120,6 +120,7 @@ struct stk_tuner {
     const char *saves_path;
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
+    bool measures; /* all is prepared */
     double start_s;
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */

@@ -120,13 +120,16 @@ static const char *replayed(struct stk_tuner *t)
     return stk_tune_text(t, "%s/%s", w->dataset.path, group);
 }
 
-static int measure_source(struct stk_tune_subject *s, struct stk_err *err)
+static int measure_source(struct stk_tuner *t, struct stk_err *err)
 {
+    struct stk_tune_subject *s = &t->s;
     struct stat st;
     int fd = open(s->source, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 && t->plan->data)
         return stk_err_set(err, STK_E_USAGE, s->source, -1,
                            "no data of the workload; `stoker bench --generate` generates it");
+    if (fd < 0)
+        return stk_err_sys(err, s->source, "open the data");
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         s->files = 1;
         s->bytes = (uint64_t)st.st_size;
@@ -164,7 +167,7 @@ static int find_data(struct stk_tuner *t, struct stk_err *err)
     int rc = find_places(t, err);
     if (rc || !s->source)
         return rc;
-    rc = measure_source(s, err);
+    rc = measure_source(t, err);
     s->fs = stk_fs_of_path(s->source);
     t->out->file_system = s->fs->name;
     t->out->files = s->files;

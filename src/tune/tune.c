@@ -141,15 +141,15 @@ static int write_workload(struct stk_tuner *t, struct stk_err *err)
 
 static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
 {
+    if (earlier) {
+        t->work = earlier->folder;
+        earlier->folder = STK_FOLDER_INIT;
+    }
     int rc = stk_self_path(t->self, sizeof t->self, err);
     rc = rc ? rc : add_baseline(t, err);
     rc = rc ? rc : stk_tune_read_subject(t, err);
-    if (!rc && earlier) {
-        t->work = earlier->folder;
-        earlier->folder = STK_FOLDER_INIT;
-    } else if (!rc) {
+    if (!rc && !earlier)
         rc = stk_tune_folders(t, err);
-    }
     if (!rc) {
         stk_tune_name_folders(t);
         stk_tune_name_saves(t);
@@ -187,8 +187,9 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
 static int finish(struct stk_tuner *t, int rc)
 {
     struct stk_tune *out = t->out;
-    bool stays = t->work.fd >= 0 && (t->plan->keep || rc == STK_E_STOPPED);
-    out->stopped = rc == STK_E_STOPPED;
+    /* Nothing that took time is lost to an error: neither runs, nor what an earlier call made. */
+    out->stopped = rc == STK_E_STOPPED || (rc && (t->measures || t->earlier));
+    bool stays = t->work.fd >= 0 && (t->plan->keep || out->stopped);
     if (out->candidate && (!rc || out->stopped) && t->s.epoch_s > 0) {
         take_pilot(t);
         for (size_t i = 1; i < out->n; i++)
@@ -229,6 +230,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
     for (const char *const *note = plan->notes; note && *note; note++)
         stk_tune_note(out, "%s", *note);
     int rc = prepare(&t, earlier, err);
+    t.measures = !rc;
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);
 }

@@ -185,7 +185,7 @@ struct stk_tune {
     size_t n;
     size_t best;               /* 0: nothing to gain */
     bool chosen;               /* by the user, whatever it gains */
-    bool stopped, budget_spent;
+    bool stopped, budget_spent; /* stopped: also by an error; what is known so far is there */
     double seconds;            /* this took */
     const struct stk_executor *via;
     char note[STK_TUNE_NOTES][480]; /* sentences without a full stop */
@@ -194,7 +194,8 @@ struct stk_tune {
 };
 
 /* Tunes. Caller releases with stk_tune_release(), also after an error. STK_E_STOPPED: tick()
- * stopped it; what is known so far is there, and out->dir can be resumed. */
+ * stopped it; what is known so far is there, and out->dir can be resumed. So it is after an error
+ * once runs have been made: a disk that is full may have space tomorrow. */
 int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_err *err);
 /* Continues in the folder of an earlier call. plan: tick, user, budget and keep count; the rest is
  * in the folder. */
