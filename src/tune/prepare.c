@@ -18,6 +18,7 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "dataset/place.h"
 #include "record/launch.h"
 #include "tune/spec.h"
 
@@ -75,40 +76,40 @@ static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct s
     return rc;
 }
 
-const char *stk_tune_index_of(struct stk_arena *a, const char *data)
+void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *index[STK_TUNE_PLACES])
 {
-    char *path = NULL;
-    const char *kept = NULL;
-    if (asprintf(&path, "%s.stkidx", data) >= 0 && access(path, F_OK) != 0)
-        kept = stk_arena_dup(a, path, strlen(path));
-    free(path);
-    return kept;
+    const struct stk_dataset ds = {.path = (char *)(uintptr_t)data};
+    char *place[STK_PLACES];
+    size_t n = 0;
+    for (size_t i = 0; i < STK_TUNE_PLACES; i++)
+        index[i] = NULL;
+    if (!data || stk_places(&ds, NULL, 0, place, NULL) != 0)
+        return;
+    for (size_t i = 0; i < STK_PLACES && place[i] && n < STK_TUNE_PLACES; i++)
+        if (access(place[i], F_OK) != 0 && (index[n] = stk_arena_dup(a, place[i], strlen(place[i]))))
+            n++;
+    stk_places_free(place);
 }
 
 void stk_tune_note_indexes(struct stk_tuner *t)
 {
-    const char *const data[] = {t->s.source, t->s.save};
     if (t->earlier) { /* an index that is there now may be its own */
         stk_tune_spec_indexes(t->earlier, t->index);
         return;
     }
-    for (size_t i = 0; i < 2; i++)
-        t->index[i] = data[i] ? stk_tune_index_of(&t->out->arena, data[i]) : NULL;
+    stk_tune_indexes_of(&t->out->arena, t->s.source, t->index);
+    stk_tune_indexes_of(&t->out->arena, t->s.save, t->index + STK_TUNE_PLACES);
 }
 
 void stk_tune_remove_index(const char *index)
 {
-    const char *name;
-    int dirfd;
-    if (index && stk_open_parent(index, &dirfd, &name, NULL) == 0) {
-        (void)stk_unlink_at(dirfd, name, index, NULL);
-        close(dirfd);
-    }
+    if (index)
+        stk_place_remove(index);
 }
 
 static void remove_indexes(const char *const *index)
 {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < STK_TUNE_INDEXES; i++)
         stk_tune_remove_index(index[i]);
 }
 
@@ -151,7 +152,7 @@ void stk_tune_remove(struct stk_tuner *t)
 
 static void clean_spec(struct stk_tune_spec *s)
 {
-    const char *index[2] = {0};
+    const char *index[STK_TUNE_INDEXES] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
     remove_folders(stk_tune_spec_folders(s));

@@ -126,7 +126,7 @@ struct stk_tuner {
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
     /* Indexes of the data that were not there before, and are removed; NULL: none. */
-    const char *index[2];
+    const char *index[STK_TUNE_INDEXES];
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
     struct stk_beacon beacon;

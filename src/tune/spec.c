@@ -165,7 +165,7 @@ static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, ']');
     stk_jw_key(w, "indexes");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < STK_TUNE_INDEXES; i++)
         if (t->index[i])
             stk_jw_str(w, t->index[i]);
     stk_jw_close(w, ']');
@@ -341,10 +341,10 @@ const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
     return (const char *const *)list_in(&s->arena, s->v, "folders");
 }
 
-void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2])
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_INDEXES])
 {
     const char **list = list_in(&s->arena, s->v, "indexes");
-    for (size_t i = 0; i < 2 && list && list[i]; i++) {
+    for (size_t i = 0; i < STK_TUNE_INDEXES && list && list[i]; i++) {
         size_t n = strlen(list[i]);
         index[i] = n > 7 && strcmp(list[i] + n - 7, ".stkidx") == 0 ? list[i] : NULL;
     }

@@ -217,6 +217,30 @@ def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
     assert not os.listdir(other_storage) and os.listdir(data.parent) == ["data"]
 
 
+def test_indexes_wherever_they_are(stoker, tmp_path):
+    """The index of a colleague's data lies in the user's cache, and what a killed run has left of one beside it."""
+    data, cache = tmp_path / "here/data", tmp_path / "xdg-cache/stoker"
+    make_images(data)
+    what = ["tune", data, "--only", "checkpoint", "--near", data, "--budget", "1s", "--keep", "--json", "-"]
+
+    def kept():
+        folder = pathlib.Path(stoker(*what).json()["result"]["folder"])
+        return folder, json.loads((folder / "tune.json").read_text())["indexes"]
+    folder, indexes = kept()
+    assert not cache.exists() and sorted(os.listdir(data.parent)) == ["data", folder.name]
+    assert [pathlib.Path(p).parent for p in indexes] == [data.parent, cache]
+    cache.mkdir(mode=0o700, parents=True)
+    for path in indexes:
+        for name in (path, path + ".partial.0123456789abcdef"):
+            pathlib.Path(name).write_text("index")
+    stoker("tune", "--clean", folder)
+    assert not cache.exists() and os.listdir(data.parent) == ["data"]
+    stoker("inspect", data)
+    folder, indexes = kept()
+    stoker("tune", "--clean", folder)
+    assert sorted(os.listdir(data.parent)) == ["data", "data.stkidx"]  # it was there before
+
+
 def test_clean_removes_only_its_own(stoker, tmp_path):
     """A wrong path must not cost anybody a folder."""
     (tmp_path / "mine").mkdir()
