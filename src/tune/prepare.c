@@ -276,17 +276,11 @@ static int sync_folder(const char *path, struct stk_err *err)
 static void measure_copy(struct stk_tune_copy *copy)
 {
     int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    copy->bytes = copy->files = 0;
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        copy->bytes = (uint64_t)st.st_size;
-        copy->files = 1;
-        close(fd);
-    } else {
-        stk_tune_tree(fd, &copy->files, &copy->bytes);
-    }
+    struct stk_tune_tree seen = {0};
+    if (fd >= 0)
+        stk_tune_measure_tree(fd, &seen);
+    copy->bytes = seen.bytes;
+    copy->files = seen.files;
 }
 
 /* `stoker stage` prints the path of the copy; others make it where they were told. */
@@ -416,7 +410,7 @@ static bool saves_there(const struct stk_tuner *t, const struct stk_tune_candida
 
 void stk_tune_adopt_copies(struct stk_tuner *t)
 {
-    for (size_t i = 1; t->earlier && i < t->out->n; i++)
+    for (size_t i = 1; t->earlier && !t->changed && i < t->out->n; i++)
         if (needs_copy(&t->out->candidate[i]))
             adopt_copy(t, &t->out->candidate[i]);
 }

@@ -39,6 +39,7 @@ struct stk_tune_subject {
     const char *save;         /* where checkpoints go; NULL: it writes none */
     const struct stk_fs *fs;  /* of the source */
     uint64_t files, bytes, samples;
+    double newest_s; /* when one of them was changed last */
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
@@ -120,6 +121,7 @@ struct stk_tuner {
     const char *saves_path;
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
+    bool changed;  /* the data, since the call that is resumed */
     bool measures; /* all is prepared */
     double start_s;
     double run_s;      /* of the baseline: its measured steps */
@@ -162,8 +164,15 @@ int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
 /* The workload and its data, after the plan has changed. */
 int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
 uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
-/* Adds files and bytes below an open folder; closes it. */
-void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes);
+/* Adds what lies below an open folder, or an open file; closes it. */
+struct stk_tune_tree {
+    uint64_t files, bytes;
+    double newest_s; /* when one was changed last */
+    int (*tick)(void *user); /* NULL: none; non-zero: stop */
+    void *user;
+    bool stopped;
+};
+void stk_tune_measure_tree(int fd, struct stk_tune_tree *t);
 void stk_tune_release_subject(struct stk_tune_subject *s);
 
 /* ---- bench.c: the words of the bench run of a candidate, after "stoker"; in the arena. */

@@ -140,6 +140,17 @@ static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+/* By which a later call knows whether the data is the same. */
+static void put_data(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "seen");
+    stk_jw_open(w, '{');
+    stk_jw_put_u64(w, "files", t->s.files);
+    stk_jw_put_u64(w, "bytes", t->s.bytes);
+    stk_jw_put_f64(w, "newest_s", t->s.newest_s);
+    stk_jw_close(w, '}');
+}
+
 static bool is_there(const struct stk_tuner *t, const char *path)
 {
     for (size_t i = 0; i < t->s.nnear; i++)
@@ -186,6 +197,7 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     put_copies(t, &w);
     put_folders(t, &w);
     put_whole(t, &w);
+    put_data(t, &w);
     stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
@@ -326,6 +338,14 @@ bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct st
     copy->files = count_in(v, "files");
     copy->at = text_in(v, "at");
     return !isnan(copy->prepare_s) && copy->at;
+}
+
+bool stk_tune_spec_same(const struct stk_tune_spec *s, const struct stk_tune_subject *now)
+{
+    const struct stk_jval *v = member(s->v, "seen");
+    double apart = number_in(v, "newest_s") - now->newest_s;
+    return !v || (count_in(v, "files") == now->files && count_in(v, "bytes") == now->bytes &&
+                  fabs(apart) < 1e-3);
 }
 
 void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out)

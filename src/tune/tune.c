@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "tune/spec.h"
@@ -139,6 +140,17 @@ static int write_workload(struct stk_tuner *t, struct stk_err *err)
                        : stk_err_nomem(err, 4096);
 }
 
+/* Runs and copies of other data say nothing about this one. */
+static void forget_runs(struct stk_tuner *t)
+{
+    static const char *const studies[] = {STK_TUNE_FIRST, STK_TUNE_SECOND};
+    t->changed = true;
+    for (size_t i = 0; i < 2; i++)
+        (void)stk_remove_at(t->work.fd, studies[i], t->work.path, NULL);
+    stk_tune_note(t->out, "The data has changed since the call that is resumed: its runs are not "
+                          "counted, and its copies are made anew");
+}
+
 static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
 {
     if (earlier) {
@@ -150,6 +162,8 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     rc = rc ? rc : stk_tune_read_subject(t, err);
     if (!rc && !earlier)
         rc = stk_tune_folders(t, err);
+    else if (!rc && !stk_tune_spec_same(earlier, &t->s))
+        forget_runs(t);
     if (!rc) {
         stk_tune_name_folders(t);
         stk_tune_name_saves(t);
@@ -169,7 +183,7 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     rc = rc ? rc : stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
     /* Runs of one study have one number of steps. */
-    uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
+    uint64_t steps = earlier && !t->changed ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {

@@ -199,6 +199,28 @@ def test_resumed_in_another_folder(stoker, tmp_path, other_storage):
     assert not folder.exists() and not os.listdir(near)
 
 
+def test_resumed_with_other_data(stoker, tmp_path):
+    """Times of yesterday's data beside those of today's: a gain or a loss that nobody has."""
+    data = tmp_path / "here/data"
+    make_images(data, per_class=20)
+    what = ["--budget", "1s", "--keep", "--json", "-"]
+    result = stoker("tune", data, "--only", "threads", "--near", data, *what).json()["result"]
+    folder = pathlib.Path(result["folder"])
+
+    def resumed():
+        (folder / "first").mkdir(mode=0o700, exist_ok=True)
+        (folder / "first/marker").write_text("of the runs before")
+        notes = stoker("tune", "--resume", folder, *what).json()["result"]["notes"]
+        return (folder / "first/marker").exists(), "The data has changed since" in " ".join(notes)
+    assert resumed() == (True, False)
+    (data / "class00/one-more.jpg").write_bytes(b"x" * 1000)
+    assert resumed() == (False, True)
+    stamp = (data / "class00/one-more.jpg").stat().st_mtime_ns
+    os.utime(data / "class00/one-more.jpg", ns=(stamp, stamp + 10**9))  # written again, as long as before
+    assert resumed() == (False, True)
+    stoker("tune", "--clean", folder)
+
+
 def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
     """A file system that is not mounted must not cost the copies of a night: a resume that fails leaves all as it was."""
     data = tmp_path / "here/data"
