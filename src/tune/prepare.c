@@ -150,13 +150,19 @@ void stk_tune_remove(struct stk_tuner *t)
     }
 }
 
-static void clean_spec(struct stk_tune_spec *s)
+static int clean_spec(struct stk_tune_spec *s, struct stk_err *err)
 {
+    int rc = stk_folder_lock(&s->folder, err);
+    if (!rc && stk_tune_spec_is_jobs(s))
+        rc = stk_tune_cancel(&s->folder, err);
+    if (rc)
+        return rc;
     const char *index[STK_TUNE_INDEXES] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
     remove_folders(stk_tune_spec_folders(s));
     stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
+    return 0;
 }
 
 /* What is in a folder before, or without, its description. */
@@ -199,10 +205,7 @@ int stk_tune_clean(const char *dir, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
-    if (rc)
-        rc = clean_bare(dir, rc, err);
-    else if (!(rc = stk_folder_lock(&s.folder, err)))
-        clean_spec(&s);
+    rc = rc ? clean_bare(dir, rc, err) : clean_spec(&s, err);
     stk_tune_spec_close(&s);
     return rc;
 }

@@ -236,6 +236,8 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);
 int stk_tune_measure(struct stk_tuner *t, const char *study,
                      bool (*takes)(const struct stk_tune_candidate *c), double budget_s,
                      bool confirms, struct stk_err *err);
+/* Cancels the jobs of its studies that are still in the queue. */
+int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
 
 /* ---- judge.c */
 struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,

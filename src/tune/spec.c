@@ -340,6 +340,13 @@ bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct st
     return !isnan(copy->prepare_s) && copy->at;
 }
 
+bool stk_tune_spec_is_jobs(const struct stk_tune_spec *s)
+{
+    const char *via = text_in(s->v, "via");
+    const struct stk_executor *x = via ? stk_executor_find(via) : NULL;
+    return x && x->cancel;
+}
+
 bool stk_tune_spec_same(const struct stk_tune_spec *s, const struct stk_tune_subject *now)
 {
     const struct stk_jval *v = member(s->v, "seen");

@@ -145,6 +145,8 @@ static void forget_runs(struct stk_tuner *t)
 {
     static const char *const studies[] = {STK_TUNE_FIRST, STK_TUNE_SECOND};
     t->changed = true;
+    if (stk_tune_spec_is_jobs(t->earlier))
+        (void)stk_tune_cancel(&t->work, NULL);
     for (size_t i = 0; i < 2; i++)
         (void)stk_remove_at(t->work.fd, studies[i], t->work.path, NULL);
     stk_tune_note(t->out, "The data has changed since the call that is resumed: its runs are not "
