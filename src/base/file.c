@@ -176,7 +176,7 @@ static int make_above(const char *path, struct stk_err *err)
     return rc;
 }
 
-int stk_cache_dir(char **out, struct stk_err *err)
+int stk_cache_dir(bool make, char **out, struct stk_err *err)
 {
     char *wanted = cache_place(), *dir = NULL;
     int fd = -1, rc = wanted ? stk_own_resolve(wanted, &dir, err) : stk_err_nomem(err, 64);
@@ -184,9 +184,10 @@ int stk_cache_dir(char **out, struct stk_err *err)
     /* In a shared folder it must be ours, or another user could feed us indexes. */
     const unsigned flags = STK_OWN_MAKE | STK_OWN_PRIVATE;
     struct stat st;
-    if (rc == 0 && lstat(dir, &st) < 0)
+    bool there = rc == 0 && lstat(dir, &st) == 0;
+    if (rc == 0 && !there && make)
         rc = make_above(dir, err);
-    if (rc == 0)
+    if (rc == 0 && (there || make))
         rc = stk_own_folder(dir, flags, &fd, err);
     if (fd >= 0)
         close(fd);

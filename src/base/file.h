@@ -36,8 +36,8 @@ int stk_hash_fd(int fd, uint64_t *hash, uint64_t *size, const char *path, struct
 char *stk_path_join(const char *a, const char *b);
 /* The part of a path after its last "/". Borrowed from path. */
 const char *stk_base_name(const char *path);
-/* $XDG_CACHE_HOME/stoker or ~/.cache/stoker, or /tmp/stoker-UID; made private (0700) if missing.
- * malloc'ed. */
-int stk_cache_dir(char **out, struct stk_err *err);
+/* $XDG_CACHE_HOME/stoker or ~/.cache/stoker, or /tmp/stoker-UID. make: made private (0700) if
+ * missing. malloc'ed. STK_E_EXISTS: it is not ours. */
+int stk_cache_dir(bool make, char **out, struct stk_err *err);
 
 #endif

@@ -315,11 +315,11 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
         rc = stk_tune_pack_to(&t, s->apply, &run->err);
     if (!rc && s->choose)
         rc = stk_tune_choose(&t, s->choose, &run->err);
-    if (!rc || (rc == STK_E_STOPPED && t.candidate && t.candidate[0].runs)) {
+    if (!rc || (t.stopped && t.candidate && t.candidate[0].runs)) {
         struct stk_err why = run->err;
         int shown = show(run, &t);
+        run->err = rc ? why : run->err;
         rc = rc ? rc : shown;
-        run->err = rc == STK_E_STOPPED ? why : run->err;
     }
     say_folder(run, &t);
     if (!rc && s->apply)
@@ -410,6 +410,14 @@ static int run_tune(struct stk_run *run)
     return with_input(run, &s->plan);
 }
 
+/* --resume is for a folder that may not be there. */
+static const char *hint(const struct stk_run *run)
+{
+    bool full = run->err.code == STK_E_SYS &&
+                (run->err.sys_errno == ENOSPC || run->err.sys_errno == EDQUOT);
+    return full ? "free some space; --beside names another folder on the storage of the data" : NULL;
+}
+
 static const struct stk_example examples[] = {
     {"stoker tune -- python train.py", "what makes this program faster here"},
     {"stoker tune train.profile --budget 20m", "the same for a program that was profiled before"},
@@ -442,5 +450,6 @@ const struct stk_cmd stk_cmd_tune = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),
+    .hint = hint,
     .run = run_tune,
 };

@@ -36,7 +36,7 @@ int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing
     if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
         asprintf(&place[n], "%s%s.stkidx", ds->path, options) >= 0)
         n++;
-    if (stk_cache_dir(&cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
+    if (stk_cache_dir(false, &cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
         if (asprintf(&place[n], "%s/%016llx%s.stkidx", cache,
                      (unsigned long long)stk_hash64(real, strlen(real)), options) >= 0)
             n++;
@@ -66,21 +66,47 @@ static void remove_abandoned(int dirfd, const char *name)
     close(fd);
 }
 
-static void sweep(const struct stk_new *f)
+static void sweep(int dirfd, const char *name)
 {
     char *prefix = NULL;
-    int fd = openat(f->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    int n = asprintf(&prefix, "%s.partial.", f->name), seen = 0;
+    int n = asprintf(&prefix, "%s.partial.", name), seen = 0;
     for (struct dirent *e; d && n > 0 && seen < SWEEP_MAX && (e = readdir(d)); seen++)
         if (strncmp(e->d_name, prefix, (size_t)n) == 0)
-            remove_abandoned(f->dirfd, e->d_name);
+            remove_abandoned(dirfd, e->d_name);
     if (d)
         closedir(d);
     else if (fd >= 0)
         close(fd);
     if (n >= 0)
         free(prefix);
+}
+
+/* Whether a place is in the cache folder, which is made by whoever first needs it. make: do so. */
+static bool in_cache(const char *place, bool make)
+{
+    char *dir = NULL;
+    bool in = stk_cache_dir(make, &dir, NULL) == 0;
+    size_t n = in ? strlen(dir) : 0;
+    in = in && strncmp(place, dir, n) == 0 && place[n] == '/';
+    free(dir);
+    return in;
+}
+
+void stk_place_remove(const char *place)
+{
+    const char *name;
+    int dirfd;
+    if (stk_open_parent(place, &dirfd, &name, NULL) != 0)
+        return;
+    (void)stk_unlink_at(dirfd, name, place, NULL);
+    sweep(dirfd, name);
+    close(dirfd);
+    char *dir = in_cache(place, false) ? strndup(place, (size_t)(stk_base_name(place) - place)) : NULL;
+    if (dir)
+        (void)rmdir(dir); /* only an empty one */
+    free(dir);
 }
 
 /* ---- the file ---- */
@@ -92,11 +118,13 @@ int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int fir
 {
     *t = NO_TARGET;
     for (int i = first; i < STK_PLACES && place[i]; i++) {
+        if (in_cache(place[i], false) && !in_cache(place[i], true))
+            continue;
         if (stk_new_begin(&t->file, place[i], STK_PRIVATE, NULL) < 0)
             continue;
         t->fd = t->file.fd;
         (void)flock(t->fd, LOCK_EX | LOCK_NB);
-        sweep(&t->file);
+        sweep(t->file.dirfd, t->file.name);
         t->number = i;
         t->at = place[i];
         return 0;

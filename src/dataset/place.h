@@ -14,6 +14,9 @@
 int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
                char *place[STK_PLACES], struct stk_err *err);
 void stk_places_free(char *place[STK_PLACES]);
+/* Removes an index, what killed processes of ours have left of it, and the cache folder if nothing
+ * else is in it. */
+void stk_place_remove(const char *place);
 
 /* A file for building an index: in its folder until it is published, or nameless. */
 struct stk_target {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -213,6 +214,15 @@ int stk_folder_temp(struct stk_folder *f, const char *dir, const char *prefix, s
     rc = rc ? rc : stk_own_temp_folder(real, prefix, &f->path, &f->fd, err);
     free(real);
     return rc;
+}
+
+/* Where the file system has no locks, nobody is kept out. */
+int stk_folder_lock(const struct stk_folder *f, struct stk_err *err)
+{
+    if (flock(f->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, f->path, -1,
+                       "another stoker is working in this folder: wait until it has ended, or end it");
 }
 
 /* ---- files in it -------------------------------------------------------------------------- */

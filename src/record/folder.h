@@ -33,6 +33,8 @@ int stk_folder_check(const struct stk_folder *f, const char *name, const char *t
                      struct stk_err *err);
 /* Creates a private one below dir, "DIR/PREFIX.RANDOM". */
 int stk_folder_temp(struct stk_folder *f, const char *dir, const char *prefix, struct stk_err *err);
+/* It is in use by this process, until it is released. STK_E_USAGE: it is by another one. */
+int stk_folder_lock(const struct stk_folder *f, struct stk_err *err);
 /* Closes it and keeps its content. Harmless on STK_FOLDER_INIT, and when called twice. */
 void stk_folder_release(struct stk_folder *f);
 

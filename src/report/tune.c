@@ -280,12 +280,16 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
 {
     const struct stk_tune_candidate *base = &t->candidate[0];
     char use[32];
-    size_t unclear = 0, skipped = 0;
+    size_t unclear = 0, skipped = 0, failed = 0;
     for (size_t i = 1; i < t->n; i++) {
         unclear += t->candidate[i].verdict == STK_TUNE_UNCLEAR;
         skipped += t->candidate[i].verdict == STK_TUNE_SKIPPED;
+        failed += t->candidate[i].verdict == STK_TUNE_FAILED;
     }
-    if (skipped && !count(t, true))
+    bool none = !count(t, true) && !t->stopped;
+    if (none && (failed || unclear))
+        sentence(out, columns, "Not known: no run of a change has ended well. See above why.");
+    else if (none && skipped)
         sentence(out, columns,
                  "Not known: no change was tried, and %zu might help. See above what each needs.",
                  skipped);

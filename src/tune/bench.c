@@ -55,11 +55,20 @@ static void add_copy(struct stk_tuner *t, struct words *w, const struct stk_tune
         add_pair(w, "--set", stk_tune_text(t, "files.1.path=%s", at));
 }
 
+static void add_saves(struct stk_tuner *t, struct words *w, const struct stk_tune_change *c)
+{
+    const char *at = stk_tune_saves_at(t, c);
+    if (at)
+        add_pair(w, "--set", stk_tune_text(t, "checkpoint.dir=%s", at));
+}
+
 static void add_change(struct stk_tuner *t, struct words *w, const struct stk_tune_change *c)
 {
     add_copy(t, w, c);
     for (size_t i = 0; i < c->nset; i++)
         add_pair(w, "--set", c->set[i]);
+    if (c->kind->helps == STK_HELPS_SAVES)
+        add_saves(t, w, c);
     if (c->loader)
         add_pair(w, "--reader", "stoker");
 }
@@ -99,6 +108,7 @@ int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, cons
         add_pair(&w, "--set", "reader.cache=drop");
     for (const char *const *s = p->set; s && *s; s++)
         add_pair(&w, "--set", *s);
+    add_saves(t, &w, NULL);
     if (p->storage)
         add_pair(&w, "--virtual-storage", p->storage);
     uint64_t steps = steps_of(t, c);
@@ -109,6 +119,7 @@ int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, cons
         add_change(t, &w, &c->change[i]);
     add(&w, "--no-calibration");
     add(&w, "--quiet");
+    add_pair(&w, "--status", "none"); /* a killed one would leave it in the data */
     add_pair(&w, "--json", "-");
     w.v[w.n] = NULL;
     *argv = w.v;

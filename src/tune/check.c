@@ -128,6 +128,7 @@ int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check
     p.warmup = 0;
     p.runs_min = p.runs_max = plan->runs;
     int rc = stk_folder_temp(&work, ".", STK_TUNE_PREFIX "-check", err);
+    rc = rc ? rc : stk_folder_lock(&work, err);
     rc = rc ? rc : write_scripts(plan, &work, err);
     char *dir = rc ? NULL : stk_folder_path(&work, "study");
     before[1] = script[0] = rc ? NULL : stk_folder_path(&work, "before.sh");

@@ -246,15 +246,10 @@ const struct stk_tune_kind stk_tune_stage = {
 
 /* ---- checkpoints ---------------------------------------------------------------------------- */
 
-static bool saves(const struct stk_workload *w)
-{
-    return w->checkpoint.every || w->checkpoint.every_epochs || w->checkpoint.at_end;
-}
-
 static int propose_save(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < t->s.nnear && saves(&t->s.w) && !rc; i++) {
+    for (size_t i = 0; i < t->s.nnear && stk_tune_saves(&t->s.w) && !rc; i++) {
         const struct stk_tune_near *n = &t->s.near[i];
         char id[STK_POINT_ID_MAX], label[96];
         snprintf(id, sizeof id, "checkpoint-near%zu", i + 1);
@@ -263,6 +258,7 @@ static int propose_save(struct stk_tuner *t, const struct stk_tune_kind *k, stru
         if (!c)
             break;
         c->where = n->path;
+        c->near = i;
         rc = stk_tune_set(t, c, err, "checkpoint.dir=%s", n->path);
     }
     return rc;

@@ -110,7 +110,8 @@ static void explain(struct stk_tune_candidate *c, const struct stk_study_series 
     const char *note = run && run->note ? run->note : "no run of it has ended";
     const char *file = strstr(note, "; see output/"); /* removed with the study */
     bool slow = run && run->status == STK_RUN_TIMEOUT;
-    c->verdict = slow ? STK_TUNE_NOTHING : run ? STK_TUNE_FAILED : STK_TUNE_UNCLEAR;
+    bool ran = run && run->status != STK_RUN_PENDING && run->status != STK_RUN_CANCELLED;
+    c->verdict = slow ? STK_TUNE_NOTHING : ran ? STK_TUNE_FAILED : STK_TUNE_UNCLEAR;
     if (slow)
         snprintf(c->why, sizeof c->why, "takes more than %.0f times as long", PATIENCE);
     else
@@ -185,6 +186,28 @@ static int take_all(struct stk_tuner *t, takes_fn *takes, bool confirms, struct 
 
 /* ---- the study ------------------------------------------------------------------------------ */
 
+/* A job that starts after its folder is gone has nothing to do. */
+static int cancel_jobs(const struct stk_folder *work, const char *study, struct stk_err *err)
+{
+    struct stk_runner *r = NULL;
+    char plan[64], *dir = stk_folder_path(work, study);
+    snprintf(plan, sizeof plan, "%s/plan.json", study);
+    int rc = dir ? 0 : stk_err_nomem(err, 8);
+    if (!rc && stk_folder_has(work, plan)) {
+        rc = stk_runner_resume(dir, NULL, &r, err);
+        rc = rc ? rc : stk_runner_cancel(r, err);
+        stk_runner_free(r);
+    }
+    free(dir);
+    return rc;
+}
+
+int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err)
+{
+    int rc = cancel_jobs(work, STK_TUNE_FIRST, err);
+    return rc ? rc : cancel_jobs(work, STK_TUNE_SECOND, err);
+}
+
 static int open_runner(struct stk_tuner *t, const char *dir, struct stk_runner_plan *p,
                        struct stk_err *err)
 {
@@ -231,7 +254,7 @@ static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, do
     set_plan(t, budget_s, &p);
     rc = rc ? rc : open_runner(t, dir, &p, err);
     rc = rc ? rc : stk_runner_go(t->runner, &watch, err);
-    if (t->runner && (!rc || rc == STK_E_STOPPED)) {
+    if (t->runner) {
         int late = take_all(t, takes, confirms, rc ? NULL : err);
         rc = rc ? rc : late;
     }

@@ -18,6 +18,7 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "dataset/place.h"
 #include "record/launch.h"
 #include "tune/spec.h"
 
@@ -41,10 +42,13 @@ static char *parent_of(const char *path)
 
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
 {
-    const char *data = t->s.save ? t->s.save : t->s.source;
+    /* Checkpoints may go to other storage, where copies of the data have no business. */
+    const char *data = t->s.source && !t->plan->data ? t->s.source : t->s.save;
     char *up = t->plan->beside ? strdup(t->plan->beside) : parent_of(data);
     int rc = stk_folder_temp(&t->work, up ? up : ".", STK_TUNE_PREFIX, err);
-    if (rc)
+    if (!rc)
+        rc = stk_folder_lock(&t->work, err);
+    else
         rc = stk_err_wrap(err, rc,
                           "prepared data and results lie in a folder on the storage of the data; "
                           "--beside names one that you can write");
@@ -72,40 +76,40 @@ static int enter_near(struct stk_tuner *t, size_t i, const char **path, struct s
     return rc;
 }
 
-const char *stk_tune_index_of(struct stk_arena *a, const char *data)
+void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *index[STK_TUNE_PLACES])
 {
-    char *path = NULL;
-    const char *kept = NULL;
-    if (asprintf(&path, "%s.stkidx", data) >= 0 && access(path, F_OK) != 0)
-        kept = stk_arena_dup(a, path, strlen(path));
-    free(path);
-    return kept;
+    const struct stk_dataset ds = {.path = (char *)(uintptr_t)data};
+    char *place[STK_PLACES];
+    size_t n = 0;
+    for (size_t i = 0; i < STK_TUNE_PLACES; i++)
+        index[i] = NULL;
+    if (!data || stk_places(&ds, NULL, 0, place, NULL) != 0)
+        return;
+    for (size_t i = 0; i < STK_PLACES && place[i] && n < STK_TUNE_PLACES; i++)
+        if (access(place[i], F_OK) != 0 && (index[n] = stk_arena_dup(a, place[i], strlen(place[i]))))
+            n++;
+    stk_places_free(place);
 }
 
 void stk_tune_note_indexes(struct stk_tuner *t)
 {
-    const char *const data[] = {t->s.source, t->s.save};
     if (t->earlier) { /* an index that is there now may be its own */
         stk_tune_spec_indexes(t->earlier, t->index);
         return;
     }
-    for (size_t i = 0; i < 2; i++)
-        t->index[i] = data[i] ? stk_tune_index_of(&t->out->arena, data[i]) : NULL;
+    stk_tune_indexes_of(&t->out->arena, t->s.source, t->index);
+    stk_tune_indexes_of(&t->out->arena, t->s.save, t->index + STK_TUNE_PLACES);
 }
 
 void stk_tune_remove_index(const char *index)
 {
-    const char *name;
-    int dirfd;
-    if (index && stk_open_parent(index, &dirfd, &name, NULL) == 0) {
-        (void)stk_unlink_at(dirfd, name, index, NULL);
-        close(dirfd);
-    }
+    if (index)
+        stk_place_remove(index);
 }
 
 static void remove_indexes(const char *const *index)
 {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < STK_TUNE_INDEXES; i++)
         stk_tune_remove_index(index[i]);
 }
 
@@ -132,12 +136,12 @@ static void remove_folders(const char *const *path)
 
 void stk_tune_remove(struct stk_tuner *t)
 {
-    struct stk_folder *all[STK_TUNE_NEAR + 1] = {&t->work};
+    struct stk_folder *all[STK_TUNE_NEAR + 2] = {&t->work, &t->saves};
     if (t->earlier)
         remove_folders(stk_tune_spec_folders(t->earlier));
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        all[i + 1] = &t->there[i];
-    for (size_t i = STK_TUNE_NEAR + 1; i-- > 0;) {
+        all[i + 2] = &t->there[i];
+    for (size_t i = STK_TUNE_NEAR + 2; i-- > 0;) {
         if (all[i]->fd < 0)
             continue;
         stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
@@ -146,9 +150,14 @@ void stk_tune_remove(struct stk_tuner *t)
     }
 }
 
-static int clean_spec(struct stk_tune_spec *s)
+static int clean_spec(struct stk_tune_spec *s, struct stk_err *err)
 {
-    const char *index[2] = {0};
+    int rc = stk_folder_lock(&s->folder, err);
+    if (!rc && stk_tune_spec_is_jobs(s))
+        rc = stk_tune_cancel(&s->folder, err);
+    if (rc)
+        return rc;
+    const char *index[STK_TUNE_INDEXES] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
     remove_folders(stk_tune_spec_folders(s));
@@ -167,32 +176,36 @@ static bool is_first(const char *name)
 
 /* A call that was killed before it had described its folder, or while it profiled or checked a
  * command. False: it is not such a folder, or holds something else. */
-static bool clean_bare(const char *dir)
+static bool is_bare(const struct stk_folder *f)
 {
-    struct stk_folder f = STK_FOLDER_INIT;
-    const char *base = stk_base_name(dir);
-    bool ours = strncmp(base, STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0 &&
-                stk_folder_find(&f, dir, STK_TUNE_SPEC, NULL, NULL) == 0;
-    int fd = ours ? dup(f.fd) : -1;
+    bool ours = strncmp(stk_base_name(f->path), STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0;
+    int fd = ours ? dup(f->fd) : -1;
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     for (struct dirent *e; d && ours && (e = readdir(d));)
         ours = is_first(e->d_name);
     if (d)
         closedir(d);
-    if (ours && d)
-        stk_folder_destroy(&f);
-    stk_folder_release(&f);
     return ours && d;
+}
+
+/* rc: why it has no description. */
+static int clean_bare(const char *dir, int rc, struct stk_err *err)
+{
+    struct stk_folder f = STK_FOLDER_INIT;
+    if (stk_folder_find(&f, dir, STK_TUNE_SPEC, NULL, NULL) == 0 && is_bare(&f)) {
+        rc = stk_folder_lock(&f, err);
+        if (!rc)
+            stk_folder_destroy(&f);
+    }
+    stk_folder_release(&f);
+    return rc;
 }
 
 int stk_tune_clean(const char *dir, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
-    if (!rc)
-        rc = clean_spec(&s);
-    else if (clean_bare(dir))
-        rc = 0;
+    rc = rc ? clean_bare(dir, rc, err) : clean_spec(&s, err);
     stk_tune_spec_close(&s);
     return rc;
 }
@@ -272,17 +285,11 @@ static int sync_folder(const char *path, struct stk_err *err)
 static void measure_copy(struct stk_tune_copy *copy)
 {
     int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    copy->bytes = copy->files = 0;
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        copy->bytes = (uint64_t)st.st_size;
-        copy->files = 1;
-        close(fd);
-    } else {
-        stk_tune_tree(fd, &copy->files, &copy->bytes);
-    }
+    struct stk_tune_tree seen = {0};
+    if (fd >= 0)
+        stk_tune_measure_tree(fd, &seen);
+    copy->bytes = seen.bytes;
+    copy->files = seen.files;
 }
 
 /* `stoker stage` prints the path of the copy; others make it where they were told. */
@@ -363,14 +370,27 @@ static int remove_rest(const char *path, struct stk_err *err)
     return access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0;
 }
 
+/* Storage that takes no folder is no reason to give up the other candidates. */
+static bool enter(struct stk_tuner *t, struct stk_tune_candidate *c, const char **dir)
+{
+    const struct stk_tune_change *x = &c->change[0];
+    struct stk_err why = {0};
+    char text[300];
+    if (!x->where || enter_near(t, x->near, dir, &why) == 0)
+        return true;
+    stk_err_text(&why, text, sizeof text);
+    skip(c, "%s", text);
+    return false;
+}
+
 static int prepare(struct stk_tuner *t, struct stk_tune_candidate *c, uint64_t *used,
                    double limit_s, struct stk_err *err)
 {
     struct stk_tune_change *x = &c->change[0];
     const char *dir = t->work.path, *id = x->copy.path;
-    int rc = x->where ? enter_near(t, x->near, &dir, err) : 0;
-    if (rc)
-        return rc;
+    int rc = 0;
+    if (!enter(t, c, &dir))
+        return 0;
     x->copy.path = stk_tune_text(t, "%s/%s", dir, id);
     if (!x->copy.path)
         return stk_err_nomem(err, strlen(dir));
@@ -392,9 +412,15 @@ static bool needs_copy(const struct stk_tune_candidate *c)
            c->verdict == STK_TUNE_UNCLEAR;
 }
 
+static bool saves_there(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    return c->nchanges == 1 && c->change[0].kind->helps == STK_HELPS_SAVES &&
+           c->verdict == STK_TUNE_UNCLEAR && stk_tune_saves_at(t, &c->change[0]);
+}
+
 void stk_tune_adopt_copies(struct stk_tuner *t)
 {
-    for (size_t i = 1; t->earlier && i < t->out->n; i++)
+    for (size_t i = 1; t->earlier && !t->changed && i < t->out->n; i++)
         if (needs_copy(&t->out->candidate[i]))
             adopt_copy(t, &t->out->candidate[i]);
 }
@@ -407,6 +433,9 @@ int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
         double left = until - stk_now();
+        const char *dir;
+        if (saves_there(t, c))
+            (void)enter(t, c, &dir);
         if (!needs_copy(c))
             continue;
         if (c->change[0].copy.at) {

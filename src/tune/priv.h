@@ -40,6 +40,7 @@ struct stk_tune_subject {
     const char *save;         /* where checkpoints go; NULL: it writes none */
     const struct stk_fs *fs;  /* of the source */
     uint64_t files, bytes, samples;
+    double newest_s; /* when one of them was changed last */
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
@@ -117,14 +118,19 @@ struct stk_tuner {
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
     /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
     const char *there_path[STK_TUNE_NEAR];
+    /* Where the job as it is writes checkpoints in its runs; NULL: it writes none. fd -1: in work. */
+    struct stk_folder saves;
+    const char *saves_path;
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */
     const struct stk_tune_copy *packed;
+    bool changed;  /* the data, since the call that is resumed */
+    bool measures; /* all is prepared */
     double start_s;
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
     /* Indexes of the data that were not there before, and are removed; NULL: none. */
-    const char *index[2];
+    const char *index[STK_TUNE_INDEXES];
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
     struct stk_beacon beacon;
@@ -160,8 +166,15 @@ int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
 /* The workload and its data, after the plan has changed. */
 int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
 uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
-/* Adds files and bytes below an open folder; closes it. */
-void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes);
+/* Adds what lies below an open folder, or an open file; closes it. */
+struct stk_tune_tree {
+    uint64_t files, bytes;
+    double newest_s; /* when one was changed last */
+    int (*tick)(void *user); /* NULL: none; non-zero: stop */
+    void *user;
+    bool stopped;
+};
+void stk_tune_measure_tree(int fd, struct stk_tune_tree *t);
 void stk_tune_release_subject(struct stk_tune_subject *s);
 
 /* ---- bench.c: the words of the bench run of a candidate, after "stoker"; in the arena. */
@@ -204,6 +217,13 @@ uint64_t stk_tune_free_bytes(const char *path);
 /* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
 void stk_tune_note_indexes(struct stk_tuner *t);
 void stk_tune_remove_indexes(struct stk_tuner *t);
+/* ---- saves.c: the folders for checkpoints of the runs. */
+bool stk_tune_saves(const struct stk_workload *w);
+/* Before the description is written, and after it. */
+void stk_tune_name_saves(struct stk_tuner *t);
+int stk_tune_make_saves(struct stk_tuner *t, struct stk_err *err);
+/* c: a change; NULL: the job as it is. NULL: where the workload says. */
+const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_change *c);
 /* Names the folders on faster storage, and uses those of an earlier call again. */
 void stk_tune_name_folders(struct stk_tuner *t);
 
@@ -215,6 +235,8 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);
 int stk_tune_measure(struct stk_tuner *t, const char *study,
                      bool (*takes)(const struct stk_tune_candidate *c), double budget_s,
                      bool confirms, struct stk_err *err);
+/* Cancels the jobs of its studies that are still in the queue. */
+int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
 
 /* ---- judge.c */
 struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,

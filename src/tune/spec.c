@@ -140,12 +140,23 @@ static void put_whole(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+/* By which a later call knows whether the data is the same. */
+static void put_data(const struct stk_tuner *t, struct stk_jw *w)
+{
+    stk_jw_key(w, "seen");
+    stk_jw_open(w, '{');
+    stk_jw_put_u64(w, "files", t->s.files);
+    stk_jw_put_u64(w, "bytes", t->s.bytes);
+    stk_jw_put_f64(w, "newest_s", t->s.newest_s);
+    stk_jw_close(w, '}');
+}
+
 static bool is_there(const struct stk_tuner *t, const char *path)
 {
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i] && strcmp(t->there_path[i], path) == 0)
             return true;
-    return false;
+    return t->saves_path && strcmp(t->saves_path, path) == 0;
 }
 
 /* Also those of the call that is resumed, whatever storage is tried now. */
@@ -157,13 +168,15 @@ static void put_folders(const struct stk_tuner *t, struct stk_jw *w)
     for (size_t i = 0; i < t->s.nnear; i++)
         if (t->there_path[i])
             stk_jw_str(w, t->there_path[i]);
+    if (t->saves_path && strcmp(t->saves_path, t->work.path) != 0)
+        stk_jw_str(w, t->saves_path);
     for (; old && *old; old++)
         if (!is_there(t, *old))
             stk_jw_str(w, *old);
     stk_jw_close(w, ']');
     stk_jw_key(w, "indexes");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < STK_TUNE_INDEXES; i++)
         if (t->index[i])
             stk_jw_str(w, t->index[i]);
     stk_jw_close(w, ']');
@@ -184,6 +197,7 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     put_copies(t, &w);
     put_folders(t, &w);
     put_whole(t, &w);
+    put_data(t, &w);
     stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
@@ -326,6 +340,21 @@ bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct st
     return !isnan(copy->prepare_s) && copy->at;
 }
 
+bool stk_tune_spec_is_jobs(const struct stk_tune_spec *s)
+{
+    const char *via = text_in(s->v, "via");
+    const struct stk_executor *x = via ? stk_executor_find(via) : NULL;
+    return x && x->cancel;
+}
+
+bool stk_tune_spec_same(const struct stk_tune_spec *s, const struct stk_tune_subject *now)
+{
+    const struct stk_jval *v = member(s->v, "seen");
+    double apart = number_in(v, "newest_s") - now->newest_s;
+    return !v || (count_in(v, "files") == now->files && count_in(v, "bytes") == now->bytes &&
+                  fabs(apart) < 1e-3);
+}
+
 void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out)
 {
     const struct stk_jval *v = member(s->v, "whole");
@@ -339,10 +368,10 @@ const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
     return (const char *const *)list_in(&s->arena, s->v, "folders");
 }
 
-void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2])
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_INDEXES])
 {
     const char **list = list_in(&s->arena, s->v, "indexes");
-    for (size_t i = 0; i < 2 && list && list[i]; i++) {
+    for (size_t i = 0; i < STK_TUNE_INDEXES && list && list[i]; i++) {
         size_t n = strlen(list[i]);
         index[i] = n > 7 && strcmp(list[i] + n - 7, ".stkidx") == 0 ? list[i] : NULL;
     }

@@ -23,10 +23,14 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p);
 uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s);
 /* False: it was not prepared, or not to its end. */
 bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct stk_tune_copy *copy);
+/* Its runs are jobs of a scheduler. */
+bool stk_tune_spec_is_jobs(const struct stk_tune_spec *s);
+/* Whether the data is what it was, by number, bytes and times of its files. */
+bool stk_tune_spec_same(const struct stk_tune_spec *s, const struct stk_tune_subject *now);
 /* The data that a sample was taken of; unchanged: there is none. */
 void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out);
-/* Indexes that it made beside the data; NULL: none. */
-void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[2]);
+/* Indexes of the data that it made; NULL: none. */
+void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_INDEXES]);
 /* The other folders that belong to it; NULL: none. */
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s);
 

@@ -84,20 +84,29 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
 
 #define DEPTH 32
 
-static void measure_tree(int dirfd, unsigned depth, uint64_t *files, uint64_t *bytes)
+static void add_file(struct stk_tune_tree *t, const struct stat *st)
+{
+    double changed_s = (double)st->st_mtim.tv_sec + 1e-9 * (double)st->st_mtim.tv_nsec;
+    t->files++;
+    t->bytes += (uint64_t)st->st_size;
+    t->newest_s = fmax(t->newest_s, changed_s);
+}
+
+static void measure_tree(int dirfd, unsigned depth, struct stk_tune_tree *t)
 {
     DIR *d = fdopendir(dirfd);
     struct stat st;
-    for (struct dirent *e; d && (e = readdir(d));) {
+    for (struct dirent *e; d && !t->stopped && (e = readdir(d));) {
         if (e->d_name[0] == '.' || fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         int below = S_ISDIR(st.st_mode) && depth
                         ? openat(dirfd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                         : -1;
         if (below >= 0)
-            measure_tree(below, depth - 1, files, bytes);
-        *files += S_ISREG(st.st_mode);
-        *bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+            measure_tree(below, depth - 1, t);
+        if (S_ISREG(st.st_mode))
+            add_file(t, &st);
+        t->stopped = t->stopped || (t->tick && t->tick(t->user)); /* millions take minutes */
     }
     if (d)
         closedir(d);
@@ -105,9 +114,15 @@ static void measure_tree(int dirfd, unsigned depth, uint64_t *files, uint64_t *b
         close(dirfd);
 }
 
-void stk_tune_tree(int dirfd, uint64_t *files, uint64_t *bytes)
+void stk_tune_measure_tree(int fd, struct stk_tune_tree *t)
 {
-    measure_tree(dirfd, DEPTH, files, bytes);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        add_file(t, &st);
+        close(fd);
+    } else {
+        measure_tree(fd, DEPTH, t);
+    }
 }
 
 /* The files of a replay: those of its first group. */
@@ -120,21 +135,21 @@ static const char *replayed(struct stk_tuner *t)
     return stk_tune_text(t, "%s/%s", w->dataset.path, group);
 }
 
-static int measure_source(struct stk_tune_subject *s, struct stk_err *err)
+static int measure_source(struct stk_tuner *t, struct stk_err *err)
 {
-    struct stat st;
+    struct stk_tune_subject *s = &t->s;
     int fd = open(s->source, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 && t->plan->data)
         return stk_err_set(err, STK_E_USAGE, s->source, -1,
                            "no data of the workload; `stoker bench --generate` generates it");
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        s->files = 1;
-        s->bytes = (uint64_t)st.st_size;
-        close(fd);
-    } else {
-        stk_tune_tree(fd, &s->files, &s->bytes);
-    }
-    return 0;
+    if (fd < 0)
+        return stk_err_sys(err, s->source, "open the data");
+    struct stk_tune_tree seen = {.tick = stk_tuner_tick, .user = t};
+    stk_tune_measure_tree(fd, &seen);
+    s->files = seen.files;
+    s->bytes = seen.bytes;
+    s->newest_s = seen.newest_s;
+    return seen.stopped ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
 }
 
 /* Where the data is, and where checkpoints go. */
@@ -164,7 +179,7 @@ static int find_data(struct stk_tuner *t, struct stk_err *err)
     int rc = find_places(t, err);
     if (rc || !s->source)
         return rc;
-    rc = measure_source(s, err);
+    rc = measure_source(t, err);
     s->fs = stk_fs_of_path(s->source);
     t->out->file_system = s->fs->name;
     t->out->files = s->files;

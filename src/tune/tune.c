@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "tune/spec.h"
@@ -139,25 +140,42 @@ static int write_workload(struct stk_tuner *t, struct stk_err *err)
                        : stk_err_nomem(err, 4096);
 }
 
+/* Runs and copies of other data say nothing about this one. */
+static void forget_runs(struct stk_tuner *t)
+{
+    static const char *const studies[] = {STK_TUNE_FIRST, STK_TUNE_SECOND};
+    t->changed = true;
+    if (stk_tune_spec_is_jobs(t->earlier))
+        (void)stk_tune_cancel(&t->work, NULL);
+    for (size_t i = 0; i < 2; i++)
+        (void)stk_remove_at(t->work.fd, studies[i], t->work.path, NULL);
+    stk_tune_note(t->out, "The data has changed since the call that is resumed: its runs are not "
+                          "counted, and its copies are made anew");
+}
+
 static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
 {
+    if (earlier) {
+        t->work = earlier->folder;
+        earlier->folder = STK_FOLDER_INIT;
+    }
     int rc = stk_self_path(t->self, sizeof t->self, err);
     rc = rc ? rc : add_baseline(t, err);
     rc = rc ? rc : stk_tune_read_subject(t, err);
-    if (!rc && earlier) {
-        t->work = earlier->folder;
-        earlier->folder = STK_FOLDER_INIT;
-    } else if (!rc) {
+    if (!rc && !earlier)
         rc = stk_tune_folders(t, err);
-    }
+    else if (!rc && !stk_tune_spec_same(earlier, &t->s))
+        forget_runs(t);
     if (!rc) {
         stk_tune_name_folders(t);
+        stk_tune_name_saves(t);
         stk_tune_note_indexes(t);
     }
     if (!rc && !earlier) {
         rc = write_workload(t, err);
         rc = rc ? rc : stk_tune_write_spec(t, err);
     }
+    rc = rc ? rc : stk_tune_make_saves(t, err);
     if (!rc && earlier)
         stk_tune_spec_whole(earlier, &t->s.whole);
     if (!rc && t->s.whole.source) /* the result outlives the description */
@@ -167,7 +185,7 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     rc = rc ? rc : stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
     /* Runs of one study have one number of steps. */
-    uint64_t steps = earlier ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
+    uint64_t steps = earlier && !t->changed ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
     t->out->steps = steps ? steps : t->out->steps;
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
@@ -185,8 +203,9 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
 static int finish(struct stk_tuner *t, int rc)
 {
     struct stk_tune *out = t->out;
-    bool stays = t->work.fd >= 0 && (t->plan->keep || rc == STK_E_STOPPED);
-    out->stopped = rc == STK_E_STOPPED;
+    /* Nothing that took time is lost to an error: neither runs, nor what an earlier call made. */
+    out->stopped = rc == STK_E_STOPPED || (rc && (t->measures || t->earlier));
+    bool stays = t->work.fd >= 0 && (t->plan->keep || out->stopped);
     if (out->candidate && (!rc || out->stopped) && t->s.epoch_s > 0) {
         take_pilot(t);
         for (size_t i = 1; i < out->n; i++)
@@ -202,6 +221,7 @@ static int finish(struct stk_tuner *t, int rc)
     else
         stk_tune_remove(t);
     stk_folder_release(&t->work);
+    stk_folder_release(&t->saves);
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         stk_folder_release(&t->there[i]);
     stk_tune_release_subject(&t->s);
@@ -214,6 +234,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
 {
     struct stk_tuner t = {
         .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
+        .saves = STK_FOLDER_INIT,
         .start_s = stk_now(), .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         t.there[i] = STK_FOLDER_INIT;
@@ -225,6 +246,7 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
     for (const char *const *note = plan->notes; note && *note; note++)
         stk_tune_note(out, "%s", *note);
     int rc = prepare(&t, earlier, err);
+    t.measures = !rc;
     rc = rc ? rc : measure(&t, err);
     return finish(&t, rc);
 }
@@ -242,6 +264,7 @@ int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct st
     struct stk_tune_plan p = *plan;
     *out = (struct stk_tune){0};
     int rc = stk_tune_spec_open(&s, dir, err);
+    rc = rc ? rc : stk_folder_lock(&s.folder, err);
     if (!rc) {
         stk_tune_spec_plan(&s, &p);
         rc = tune(&p, &s, out, err);

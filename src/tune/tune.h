@@ -24,6 +24,8 @@
 #define STK_TUNE_MAX     48
 #define STK_TUNE_NOTES   24
 #define STK_TUNE_PARTS   4
+#define STK_TUNE_PLACES  2 /* of an index */
+#define STK_TUNE_INDEXES (2 * STK_TUNE_PLACES)
 #define STK_TUNE_ACTIONS (2 * STK_TUNE_PARTS + 1) /* of a change */
 /* In the folder: the beacon of a running call, and the folders of its two studies. */
 #define STK_TUNE_STATUS "status.json"
@@ -186,7 +188,7 @@ struct stk_tune {
     size_t n;
     size_t best;               /* 0: nothing to gain */
     bool chosen;               /* by the user, whatever it gains */
-    bool stopped, budget_spent;
+    bool stopped, budget_spent; /* stopped: also by an error; what is known so far is there */
     double seconds;            /* this took */
     const struct stk_executor *via;
     char note[STK_TUNE_NOTES][480]; /* sentences without a full stop */
@@ -195,7 +197,8 @@ struct stk_tune {
 };
 
 /* Tunes. Caller releases with stk_tune_release(), also after an error. STK_E_STOPPED: tick()
- * stopped it; what is known so far is there, and out->dir can be resumed. */
+ * stopped it; what is known so far is there, and out->dir can be resumed. So it is after an error
+ * once runs have been made: a disk that is full may have space tomorrow. */
 int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_err *err);
 /* Continues in the folder of an earlier call. plan: tick, user, budget and keep count; the rest is
  * in the folder. */
@@ -217,9 +220,9 @@ const char *stk_tune_advice(const struct stk_tune_change *c);
  * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
                            const char *made, size_t n, struct stk_buf *argument);
-/* The path of the index that reading the data will leave beside it, in the arena; NULL: there is one
- * already, or no memory. Afterwards it can be removed. */
-const char *stk_tune_index_of(struct stk_arena *a, const char *data);
+/* The paths of the indexes that reading the data may leave, beside it or in the user's cache, in the
+ * arena; NULL: there is one already, or no memory. Afterwards they can be removed. data may be NULL. */
+void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *index[STK_TUNE_PLACES]);
 void stk_tune_remove_index(const char *index);
 /* Packed data goes there, its parts into folders below. */
 int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);

@@ -132,6 +132,31 @@ def test_stopped_resumed_and_cleaned(stoker, job):
     assert os.listdir(data.parent) == ["data"]
 
 
+def test_one_call_at_a_time(stoker, tmp_path):
+    """A second shell that cleans up, or continues what still runs, must not take the folder away from it."""
+    here, gate = tmp_path / "here", tmp_path / "gate"
+    make_images(here / "data")
+    os.mkfifo(gate)  # a command that reads it does not end
+
+    def refused(what, pattern, *options):
+        with subprocess.Popen([STOKER, "tune", "--budget", "30s", *what], env=clean_env(), cwd=here,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            folder = here / until(lambda: next(here.glob(pattern), None)).relative_to(here).parts[0]
+            process.send_signal(signal.SIGSTOP)  # it is there, however fast the machine is
+            before = set(os.listdir(folder))
+            said = [stoker("tune", option, folder, rc=None) for option in options]
+            left = set(os.listdir(folder))
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+        assert all(run.rc == 2 and "another stoker is working in this folder" in run.err for run in said), said
+        assert before <= left  # the profiler goes on
+        if folder.exists():
+            stoker("tune", "--clean", folder)
+        assert os.listdir(here) == ["data"]
+    refused([here / "data", "--only", "threads"], "stoker-tune.*/tune.json", "--clean", "--resume")
+    refused(["--", "cat", gate], "stoker-tune-profile.*/*", "--clean")
+
+
 def test_prepared_copies_are_used_again(stoker, tmp_path):
     """An hour of packing is not done twice, and --clean still knows the folders on other storage."""
     near, data = tmp_path / "near", tmp_path / "here" / "pictures"
@@ -172,6 +197,70 @@ def test_resumed_in_another_folder(stoker, tmp_path, other_storage):
     (folder / "tune.json").write_text(json.dumps(said))
     stoker("tune", "--resume", folder, *what)
     assert not folder.exists() and not os.listdir(near)
+
+
+def test_resumed_with_other_data(stoker, tmp_path):
+    """Times of yesterday's data beside those of today's: a gain or a loss that nobody has."""
+    data = tmp_path / "here/data"
+    make_images(data, per_class=20)
+    what = ["--budget", "1s", "--keep", "--json", "-"]
+    result = stoker("tune", data, "--only", "threads", "--near", data, *what).json()["result"]
+    folder = pathlib.Path(result["folder"])
+
+    def resumed():
+        (folder / "first").mkdir(mode=0o700, exist_ok=True)
+        (folder / "first/marker").write_text("of the runs before")
+        notes = stoker("tune", "--resume", folder, *what).json()["result"]["notes"]
+        return (folder / "first/marker").exists(), "The data has changed since" in " ".join(notes)
+    assert resumed() == (True, False)
+    (data / "class00/one-more.jpg").write_bytes(b"x" * 1000)
+    assert resumed() == (False, True)
+    stamp = (data / "class00/one-more.jpg").stat().st_mtime_ns
+    os.utime(data / "class00/one-more.jpg", ns=(stamp, stamp + 10**9))  # written again, as long as before
+    assert resumed() == (False, True)
+    stoker("tune", "--clean", folder)
+
+
+def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
+    """A file system that is not mounted must not cost the copies of a night: a resume that fails leaves all as it was."""
+    data = tmp_path / "here/data"
+    make_images(data, per_class=4)
+    run = stoker("tune", data, "--near", other_storage, "--only", "checkpoint", "--budget", "1s", "--keep", "--json", "-")
+    folder = pathlib.Path(run.json()["result"]["folder"])
+    (other_storage / folder.name).mkdir(mode=0o700)
+    (other_storage / folder.name / "copy").write_text("an hour")
+    data.rename(tmp_path / "away")
+    before = tree_of(other_storage), sorted(os.listdir(folder))
+    run = stoker("tune", "--resume", folder, rc=4)
+    assert f"{data}: open the data" in run.err and f"--resume {folder}" in run.err and "bench --generate" not in run.err
+    assert (tree_of(other_storage), sorted(os.listdir(folder))) == before
+    (tmp_path / "away").rename(data)
+    stoker("tune", "--resume", folder, "--budget", "1s")
+    assert not os.listdir(other_storage) and os.listdir(data.parent) == ["data"]
+
+
+def test_indexes_wherever_they_are(stoker, tmp_path):
+    """The index of a colleague's data lies in the user's cache, and what a killed run has left of one beside it."""
+    data, cache = tmp_path / "here/data", tmp_path / "xdg-cache/stoker"
+    make_images(data)
+    what = ["tune", data, "--only", "checkpoint", "--near", data, "--budget", "1s", "--keep", "--json", "-"]
+
+    def kept():
+        folder = pathlib.Path(stoker(*what).json()["result"]["folder"])
+        return folder, json.loads((folder / "tune.json").read_text())["indexes"]
+    folder, indexes = kept()
+    assert not cache.exists() and sorted(os.listdir(data.parent)) == ["data", folder.name]
+    assert [pathlib.Path(p).parent for p in indexes] == [data.parent, cache]
+    cache.mkdir(mode=0o700, parents=True)
+    for path in indexes:
+        for name in (path, path + ".partial.0123456789abcdef"):
+            pathlib.Path(name).write_text("index")
+    stoker("tune", "--clean", folder)
+    assert not cache.exists() and os.listdir(data.parent) == ["data"]
+    stoker("inspect", data)
+    folder, indexes = kept()
+    stoker("tune", "--clean", folder)
+    assert sorted(os.listdir(data.parent)) == ["data", "data.stkidx"]  # it was there before
 
 
 def test_clean_removes_only_its_own(stoker, tmp_path):

@@ -1,6 +1,8 @@
 """stoker tune -- COMMAND: commands that take hours, and those whose profile would mislead."""
 
+import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -202,3 +204,28 @@ def test_lines_are_for_the_library(stoker, tmp_path):
     assert "request-1048576" not in found and "h5py.File(io.BytesIO(open(" in found["memory"]["lines"]
     assert "cannot be read" not in notes
     assert "1 of 1 files cannot be read as what its name says: rows.npy: " in tuned("bytes.py")[1]
+
+
+def test_checkpoints_on_other_storage(data, other_storage, tmp_path):
+    """Checkpoints in $HOME: copies of the data would fill its quota, and be measured on the wrong storage. What a
+    killed run has written lies in folders that --clean knows; the folder of the job's checkpoints may be gone."""
+    saves, near = other_storage / "home/out", tmp_path / "near"
+    near.mkdir()
+    code = "import glob, os\nfor p in sorted(glob.glob('data/*')): open(p, 'rb').read()\nopen('%s/ck', 'wb').write(bytes(200000))" % saves
+    for there in (True, False):
+        saves.mkdir(parents=True, exist_ok=True)
+        run_stoker("profile", "-o", tmp_path / "profile", "--force", "--", sys.executable, "-c", code, cwd=data)
+        if not there:
+            (saves / "ck").unlink()
+            saves.rmdir()
+        run = run_stoker("tune", tmp_path / "profile", "--only", "checkpoint", "--near", near, "--budget", "1s", "--keep", "--json", "-")
+        folder = pathlib.Path(run.json()["result"]["folder"])
+        said = json.loads((folder / "tune.json").read_text())
+        assert folder.parent == data and str((saves if there else saves.parent) / folder.name) in said["folders"]
+        for words in said["points"].values():
+            places = [w for w in words if w.startswith("checkpoint.dir=")]
+            assert places[-1].split("=")[1] in said["folders"]
+            assert words[words.index("--status") + 1] == "none"  # nor anything beside the data
+        run_stoker("tune", "--clean", folder)
+        assert [p.name for p in other_storage.rglob("*")] == (["home", "out", "ck"] if there else ["home"])
+        assert not os.listdir(near) and not list(data.glob("stoker*"))

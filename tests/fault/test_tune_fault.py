@@ -3,10 +3,12 @@
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 
 import pytest
 
-from conftest import run_stoker, until
+from conftest import STOKER, clean_env, run_stoker, until
 from faultlib import change_points, kill_at, ladder, needs_root, needs_strace, small_disk
 
 
@@ -105,3 +107,31 @@ def test_a_full_disk(tmp_path):
         if seen["pack"]["verdict"] == "skipped":
             assert "are free" in seen["pack"]["why"] or "budget" in seen["pack"]["why"]
         assert os.listdir(disk.path) == ["data"]
+
+
+@needs_root
+def test_a_disk_that_fills_up(tmp_path):
+    """Hours of runs are not lost to somebody else's files: what is known is shown, and the rest can be continued."""
+    with small_disk(tmp_path / "disk", "65M") as disk:
+        root = pathlib.Path(disk.path)
+        (root / "data").mkdir()
+        for i in range(16):
+            (root / f"data/{i}.bin").write_bytes(os.urandom(60000))
+        process = subprocess.Popen([STOKER, "tune", root / "data", "--only", "threads", "--near", root, "--budget", "30s"],
+                                   env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: any(p.stat().st_size for p in root.glob("stoker-tune.*/first/runs.jsonl")))
+        process.send_signal(signal.SIGSTOP)  # more runs are to come, however fast the machine is
+        fill = os.open(root / "fill", os.O_WRONLY | os.O_CREAT)
+        try:
+            while os.write(fill, bytes(4096)):
+                pass
+        except OSError:
+            os.close(fill)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate()
+        folder = next(root.glob("stoker-tune.*"))
+        assert process.returncode == 4 and "as it is" in out and "stopped before the end" in out
+        assert "No space left" in err and f"--resume {folder}" in err and "the same command" not in err
+        (root / "fill").unlink()
+        run_stoker("tune", "--resume", folder, "--budget", "1s")
+        assert os.listdir(root) == ["data"]

@@ -1,10 +1,13 @@
 """stoker tune --executor slurm on a real Slurm: candidates are jobs, and so is what --ask prints."""
 
 import os
+import signal
+import subprocess
 
 import pytest
 
-from conftest import until
+from clusterlib import CLUSTER
+from conftest import STOKER, until
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
@@ -44,3 +47,29 @@ def test_candidates_as_jobs(slurm, shared, tuned):
     job = slurm.submit(shared, shared / "ask.sh")
     slurm.wait(job)
     assert [p.read_text() for p in shared.glob(f"out.{job}.*")] == ["1,2\n"]
+
+
+def queued(slurm):
+    return [job for job in slurm.run("squeue", "-h", "-t", "pending", "-o", "%i %j").out.splitlines() if "tuning" in job]
+
+
+def test_jobs_that_never_start(slurm, shared, tuned):
+    """A full partition is no reason to say that there is nothing to gain."""
+    result = tuned("--sbatch", "--begin=now+1hour", "--budget", "1s")
+    found = [c for c in result["candidates"] if c["id"].startswith("request") and c["verdict"] != "skipped"]
+    assert found and {c["verdict"] for c in found} == {"unclear"} and "still pending" in found[0]["why"]
+    assert not queued(slurm) and sorted(os.listdir(shared)) == ["data", "job.yaml"]
+
+
+def test_clean_cancels_the_jobs(slurm, shared, tuned):
+    """Jobs of a call that was killed would run for nothing, in a folder that is not there."""
+    call = [CLUSTER, "exec", STOKER, "tune", shared / "job.yaml", "--data", shared / "data", "--near", shared / "data",
+            "--virtual-storage", "100M,1ms", "--only", "request", "--executor", "slurm", "--sbatch", "--job-name=tuning",
+            "--sbatch", "--begin=now+1hour"]
+    with subprocess.Popen(call, env=slurm.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        until(lambda: queued(slurm))
+        process.send_signal(signal.SIGTERM)
+    assert queued(slurm)  # --resume would find them
+    (folder,) = shared.glob("stoker-tune.*")
+    slurm.stoker("tune", "--clean", folder)
+    assert not queued(slurm) and sorted(os.listdir(shared)) == ["data", "job.yaml"]

@@ -92,9 +92,11 @@ static int stage(struct stk_run *run, const struct stk_tune_change *c, char **ma
     const char *argv[] = {NULL, "stage", "--", from, c->where, NULL};
     struct stk_buf printed = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
-    const char *index = stk_tune_index_of(&arena, from);
+    const char *index[STK_TUNE_PLACES];
+    stk_tune_indexes_of(&arena, from, index);
     int rc = run_self(run, argv, &printed);
-    stk_tune_remove_index(index);
+    for (size_t i = 0; i < STK_TUNE_PLACES; i++)
+        stk_tune_remove_index(index[i]);
     stk_arena_release(&arena);
     char *text = (char *)(uintptr_t)stk_buf_cstr(&printed);
     text[strcspn(text, "\n")] = '\0';

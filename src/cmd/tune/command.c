@@ -242,15 +242,21 @@ void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged
              (unsigned long long)b->files_read, stk_format_size(has, after, sizeof after));
 }
 
+static int make_folder(struct stk_run *run, struct stk_folder *f)
+{
+    int rc = stk_folder_temp(f, ".", "stoker-tune-profile", &run->err);
+    return rc ? rc : stk_folder_lock(f, &run->err); /* --clean may be called meanwhile */
+}
+
 int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
                      const struct stk_tune_ends *ends)
 {
     double took_s = NAN;
-    int rc = stk_folder_temp(&in->profile, ".", "stoker-tune-profile", &run->err);
+    int rc = make_folder(run, &in->profile);
     rc = rc ? rc : profile(run, in->command, in->profile.path, ends, &took_s);
     in->ended = isnan(took_s);
     if (rc || !(took_s < TWICE * ends->budget_s))
         return rc;
-    rc = stk_folder_temp(&in->again, ".", "stoker-tune-profile", &run->err);
+    rc = make_folder(run, &in->again);
     return rc ? rc : profile(run, in->command, in->again.path, ends, &took_s);
 }

@@ -312,7 +312,10 @@ static void nothing_text(const struct stk_jval *r, const struct stk_jval *all, s
     const struct stk_jval *base = first_of(all, is_baseline);
     double use = stk_pg_get(base, "utilisation"), least = stk_pg_get(r, "least");
     size_t unclear = count(all, "unclear"), skipped = count(all, "skipped");
-    if (skipped && !first_of(all, is_change))
+    bool none = !first_of(all, is_change) && !stk_pg_true(r, "stopped");
+    if (none && (unclear || count(all, "failed")))
+        stk_buf_puts(b, "Not known: no run of a change has ended well. The table says why.");
+    else if (none && skipped)
         stk_buf_printf(b, "Not known: no change was tried, and %zu might help. The table says what "
                           "each needs.", skipped);
     else if (unclear || stk_pg_true(r, "stopped"))
