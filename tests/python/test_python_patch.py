@@ -225,6 +225,36 @@ def test_a_number_is_the_picture_that_it_was(pictures):
         assert sorted(seen_in(stoker.torch.DataLoader(our, 4, shuffle=True))) == sorted(before)
 
 
+class Transformed(torch.utils.data.Dataset):
+    """As many write it: a part of a folder with a transform of its own."""
+
+    def __init__(self, part, transform):
+        self.part, self.transform = part, transform
+
+    def __len__(self):
+        return len(self.part)
+
+    def __getitem__(self, i):
+        picture, label = self.part[i]
+        return self.transform(picture), label
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_around_a_part_of_a_folder(pictures, workers):
+    """The program's own class around a split of an ImageFolder: stoker reads ahead for it, the same pictures."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    transform = vision.transforms.Compose([vision.transforms.Resize((24, 24)), vision.transforms.ToTensor()])
+    made = []
+    for folder in (vision.datasets.ImageFolder(pictures / "train"),
+                   stoker.torch.ImageFolder(pictures / "train", packed={pictures / "train": pictures / "packed"})):
+        part, _ = torch.utils.data.random_split(folder, [14, 6], torch.Generator().manual_seed(1))
+        made.append(Transformed(part, transform))
+    before = seen_in(torch.utils.data.DataLoader(made[0], 4))
+    ours = stoker.torch.DataLoader(made[1], 4, num_workers=workers)
+    assert isinstance(ours, stoker.torch.Loader) and seen_in(ours) == before
+    assert sorted(seen_in(stoker.torch.DataLoader(made[1], 4, True, num_workers=workers))) == sorted(before)
+
+
 def test_folders_as_people_keep_them(pictures, tmp_path):
     """Links to other folders, nested ones, other files, pictures of other types: what torchvision lists, as it does."""
     vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
