@@ -114,6 +114,17 @@ class ImageFolder(MapDataset):
             return _Unpacked(classes, samples)
         return have if numbers == list(range(len(have))) else have.subset(numbers)
 
+    def __getattr__(self, name):
+        """What only torchvision's has: loader, extensions, find_classes(), …"""
+        if name.startswith("_") or not os.path.isdir(self.root):
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(self._theirs, name)
+
+    @functools.cached_property
+    def _theirs(self):
+        from torchvision.datasets import ImageFolder as Theirs
+        return Theirs(self.root, self.transform, self.target_transform)
+
     def _made(self, sample):
         picture, label = _open_picture(sample[self.image]), int(sample[self.label])
         if self.transform is not None:

@@ -520,6 +520,30 @@ def test_epochs_are_those_of_the_sampler(folder):
     assert list(epochs(2, 3)) == first[2:] and first[0] != first[1]
 
 
+def test_a_loader_for_each_epoch(folder):
+    """Made anew in each epoch, a loader has another order, as torch's; by a seed, the same orders again."""
+    def orders(**more):
+        torch.manual_seed(5)
+        return [next(iter(stoker.torch.DataLoader(folder, 20, shuffle=True, **more))).ids.tolist() for _ in range(3)]
+    first = orders()
+    assert first == orders() and first[0] != first[1] != first[2]
+    assert orders(generator=torch.Generator().manual_seed(1)) == orders(generator=torch.Generator().manual_seed(1)) != first
+    part = torch.utils.data.DistributedSampler(folder, num_replicas=1, rank=0, seed=4)
+    seen = []
+    for epoch in (0, 1, 0):
+        part.set_epoch(epoch)
+        seen.append(next(iter(stoker.torch.DataLoader(folder, 20, sampler=part))).ids.tolist())
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_what_only_torchvision_has(folder, pictures):
+    """dataset.loader(path) and the like."""
+    assert folder.loader(str(pictures / "train/class0/0.png")).size == (70, 40)
+    assert folder.extensions and folder.find_classes(folder.root)[0] == folder.classes
+    with pytest.raises(AttributeError):
+        folder.no_such_name
+
+
 def test_records_by_interleave(tmp_path):
     """tf.data's usual way: the names go through a graph, where nothing can be looked up any more."""
     text = ("import glob\nimport tensorflow as tf\nfiles = glob.glob('/a/*')\nd = tf.data.Dataset.from_tensor_slices(files)\n"
