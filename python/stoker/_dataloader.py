@@ -5,6 +5,7 @@ one for datasets with code of their own.
 """
 
 import collections
+import hashlib
 import weakref
 
 import torch
@@ -57,14 +58,18 @@ class Given(dict):
                  "each")
 
     def seed(self):
-        """Ranks must agree on it, so a seed that each may set otherwise is for one rank alone."""
-        generator = self.get("generator")
+        """Ranks must agree on it, so a seed that each may set otherwise is for one rank alone. A program may make a loader
+        for each epoch, each with another order: the state of the generator, which every loop changes, says which."""
         if self.get("sampler") is not None:
             return self["sampler"].seed
         if self.part()[1] > 1:
             return 0
-        seed = torch.initial_seed() if generator is None else generator.initial_seed()
-        return seed & (2**63 - 1)
+        generator = self.get("generator") or torch.default_generator
+        return int.from_bytes(hashlib.sha256(bytes(generator.get_state().tolist())).digest()[:8], "little") >> 1
+
+    def draw(self):
+        """As the loops of torch's loader do."""
+        torch.empty((), dtype=torch.int64).random_(generator=self.get("generator"))
 
     def taken(self, samples):
         """A sampler that drops the last samples so that all ranks have as many drops the same ones each time
@@ -116,7 +121,7 @@ class Fed(Loader):
                          world=world, pin_memory=given.get("pin_memory", False), **feed.options)
         self.dataset, self.sampler = self._theirs.dataset, self._theirs.sampler
         self.batch_size, self.drop_last, self.num_workers = self.batch, self._theirs.drop_last, self._theirs.num_workers
-        self._set_epoch = getattr(self.sampler, "epoch", 0)  # what the program set last
+        self._set_epoch = 0  # what the program set last
 
     def __getattr__(self, name):
         """collate_fn, batch_sampler, timeout, …"""
@@ -139,6 +144,7 @@ class Fed(Loader):
         if epoch != self._set_epoch:
             self._set_epoch = epoch
             self.set_epoch(epoch)
+        self._made_of[0].draw()
         loop = Loop(super().__iter__())
         self._loop = weakref.ref(loop)
         return loop

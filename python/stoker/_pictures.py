@@ -8,7 +8,7 @@ import os
 import torch
 import torch.utils.data
 
-from stoker import _moved, files, loader as _loader
+from stoker import _moved, _rows, files, loader as _loader
 from stoker._dataloader import Feed, as_given
 from stoker._errors import UsageError, warn
 from stoker._options import image
@@ -65,6 +65,13 @@ class _Unpacked:
         return [self[i] for i in indices]
 
 
+class _Pictures(_rows.Source):
+    """Those of an ImageFolder, for a Dataset of the program that has one: _primed.py reads them ahead."""
+
+    def numbers_of(self, values):
+        return _rows.integers(values)
+
+
 class ImageFolder(MapDataset):
     """torchvision's ImageFolder: (picture, class), from a folder of pictures or a packed one.
 
@@ -91,6 +98,7 @@ class ImageFolder(MapDataset):
         if self.label is None or self.image is None:
             raise ValueError(f"{self.dataset.path}: an ImageFolder has a picture and a label per "
                              f"sample; this dataset has {', '.join(fields) or 'no fields'}")
+        self._source = _Pictures(("pictures", self.root, place), self.dataset) if isinstance(self.dataset, Samples) else None
 
     def _as_listed(self, classes, samples):
         """The pictures that torchvision lists, in its order: by default stoker follows no links, and a dataset may be
@@ -106,6 +114,17 @@ class ImageFolder(MapDataset):
             return _Unpacked(classes, samples)
         return have if numbers == list(range(len(have))) else have.subset(numbers)
 
+    def __getattr__(self, name):
+        """What only torchvision's has: loader, extensions, find_classes(), …"""
+        if name.startswith("_") or not os.path.isdir(self.root):
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(self._theirs, name)
+
+    @functools.cached_property
+    def _theirs(self):
+        from torchvision.datasets import ImageFolder as Theirs
+        return Theirs(self.root, self.transform, self.target_transform)
+
     def _made(self, sample):
         picture, label = _open_picture(sample[self.image]), int(sample[self.label])
         if self.transform is not None:
@@ -113,7 +132,10 @@ class ImageFolder(MapDataset):
         return picture, label if self.target_transform is None else self.target_transform(label)
 
     def __getitem__(self, i):
-        return self._made(self.dataset[i])
+        if self._source is None or not 0 <= i < len(self):
+            return self._made(self.dataset[i])
+        _rows.note(self._source, i, self.label)
+        return self._made(self._source.sample(i, self.image))
 
     def __getitems__(self, indices):
         return [self._made(s) for s in self.dataset.__getitems__(indices)]

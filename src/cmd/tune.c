@@ -18,7 +18,7 @@ struct settings {
     struct stk_common common;
     struct stk_tune_plan plan;
     const char **set, **near;
-    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *choose, *study;
+    const char *executor, *resume, *clean, *step, *trust, *apply, *check, *study;
     double for_s;
     uint64_t runs, steps;
     struct stk_tune_scale scale; /* of study */
@@ -149,7 +149,7 @@ static const struct stk_opt options[] = {
     {.name = "choose",
      .type = STK_OPT_STRING,
      .arg = "ID",
-     .offset = AT(choose),
+     .offset = AT(plan.choice),
      .help = "Show and apply this change instead of the best, by its id in the result of --json, "
              "such as pack or threads-4"},
     {.name = "ask",
@@ -313,8 +313,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
     stk_progress_clear(&run->progress);
     if (!rc && s->apply)
         rc = stk_tune_pack_to(&t, s->apply, &run->err);
-    if (!rc && s->choose)
-        rc = stk_tune_choose(&t, s->choose, &run->err);
+    if (!rc && s->plan.choice)
+        rc = stk_tune_choose(&t, s->plan.choice, &run->err);
     if (!rc || (t.stopped && t.candidate && t.candidate[0].runs)) {
         struct stk_err why = run->err;
         int shown = show(run, &t);

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "stage/measure.h"
@@ -406,12 +407,18 @@ static void bound(const struct stk_tune_subject *s, struct stk_tune_candidate *c
              k->helps == STK_HELPS_SAVES ? "checkpoints" : "data", 100 * share);
 }
 
+static bool is_choice(const struct stk_tuner *t, const struct stk_tune_candidate *c)
+{
+    return t->plan->choice && strcmp(t->plan->choice, c->id) == 0;
+}
+
 /* A copy of the data is worth its time and space only if it is expected to gain something. */
 static void drop(const struct stk_tuner *t, struct stk_tune_candidate *c)
 {
     double times = t->s.epoch_s / c->predicted_s;
     enum stk_tune_use use = c->change[0].use;
-    if ((use != STK_USE_LOADER && use != STK_USE_DATA) || isnan(times) || times >= 1 + t->plan->least)
+    bool copies = use == STK_USE_LOADER || use == STK_USE_DATA;
+    if (!copies || isnan(times) || times >= 1 + t->plan->least || is_choice(t, c))
         return;
     c->verdict = STK_TUNE_DROPPED;
     snprintf(c->why, sizeof c->why,
@@ -426,6 +433,8 @@ static void drop(const struct stk_tuner *t, struct stk_tune_candidate *c)
 
 static double promise(const struct stk_tuner *t, const struct stk_tune_candidate *c)
 {
+    if (is_choice(t, c))
+        return INFINITY;
     return isnan(c->predicted_s) ? 1 + t->plan->least : t->s.epoch_s / c->predicted_s;
 }
 

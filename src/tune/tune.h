@@ -58,6 +58,7 @@ struct stk_tune_plan {
     const char *beside;      /* prepared data goes to a new folder in it; NULL: beside the data */
     const char *const *near; /* folders on faster storage, NULL-terminated; NULL: found */
     const char *const *only; /* ids of kinds to try; NULL: all */
+    const char *choice;      /* id of a change that is tried before others; NULL: none */
     double budget_s;
     uint64_t space_bytes; /* the most that prepared data may take, in all; 0: what is free */
     double least;         /* a gain below this share is not worth a change */

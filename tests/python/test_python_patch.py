@@ -225,6 +225,36 @@ def test_a_number_is_the_picture_that_it_was(pictures):
         assert sorted(seen_in(stoker.torch.DataLoader(our, 4, shuffle=True))) == sorted(before)
 
 
+class Transformed(torch.utils.data.Dataset):
+    """As many write it: a part of a folder with a transform of its own."""
+
+    def __init__(self, part, transform):
+        self.part, self.transform = part, transform
+
+    def __len__(self):
+        return len(self.part)
+
+    def __getitem__(self, i):
+        picture, label = self.part[i]
+        return self.transform(picture), label
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_around_a_part_of_a_folder(pictures, workers):
+    """The program's own class around a split of an ImageFolder: stoker reads ahead for it, the same pictures."""
+    vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
+    transform = vision.transforms.Compose([vision.transforms.Resize((24, 24)), vision.transforms.ToTensor()])
+    made = []
+    for folder in (vision.datasets.ImageFolder(pictures / "train"),
+                   stoker.torch.ImageFolder(pictures / "train", packed={pictures / "train": pictures / "packed"})):
+        part, _ = torch.utils.data.random_split(folder, [14, 6], torch.Generator().manual_seed(1))
+        made.append(Transformed(part, transform))
+    before = seen_in(torch.utils.data.DataLoader(made[0], 4))
+    ours = stoker.torch.DataLoader(made[1], 4, num_workers=workers)
+    assert isinstance(ours, stoker.torch.Loader) and seen_in(ours) == before
+    assert sorted(seen_in(stoker.torch.DataLoader(made[1], 4, True, num_workers=workers))) == sorted(before)
+
+
 def test_folders_as_people_keep_them(pictures, tmp_path):
     """Links to other folders, nested ones, other files, pictures of other types: what torchvision lists, as it does."""
     vision = pytest.importorskip("torchvision", reason="python3-torchvision is not installed")
@@ -488,6 +518,30 @@ def test_epochs_are_those_of_the_sampler(folder):
             yield next(iter(made)).ids.tolist()
     first = list(epochs(0, 1, 2, 3))
     assert list(epochs(2, 3)) == first[2:] and first[0] != first[1]
+
+
+def test_a_loader_for_each_epoch(folder):
+    """Made anew in each epoch, a loader has another order, as torch's; by a seed, the same orders again."""
+    def orders(**more):
+        torch.manual_seed(5)
+        return [next(iter(stoker.torch.DataLoader(folder, 20, shuffle=True, **more))).ids.tolist() for _ in range(3)]
+    first = orders()
+    assert first == orders() and first[0] != first[1] != first[2]
+    assert orders(generator=torch.Generator().manual_seed(1)) == orders(generator=torch.Generator().manual_seed(1)) != first
+    part = torch.utils.data.DistributedSampler(folder, num_replicas=1, rank=0, seed=4)
+    seen = []
+    for epoch in (0, 1, 0):
+        part.set_epoch(epoch)
+        seen.append(next(iter(stoker.torch.DataLoader(folder, 20, sampler=part))).ids.tolist())
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_what_only_torchvision_has(folder, pictures):
+    """dataset.loader(path) and the like."""
+    assert folder.loader(str(pictures / "train/class0/0.png")).size == (70, 40)
+    assert folder.extensions and folder.find_classes(folder.root)[0] == folder.classes
+    with pytest.raises(AttributeError):
+        folder.no_such_name
 
 
 def test_records_by_interleave(tmp_path):

@@ -147,6 +147,23 @@ static void findings_that_nothing_carries_out(void)
     CHECK(!stk_tune_wants(&p, stk_tune_kind_find("threads")));
 }
 
+/* A change that the user asks for is measured, although the budget allows one, and others promise more. */
+static void the_choice_is_tried(void)
+{
+    struct stk_tune t = {.candidate = calloc(STK_TUNE_MAX + 1, sizeof *t.candidate), .n = 1};
+    struct stk_tune_plan p = {.budget_s = 10, .choice = "pack"};
+    struct stk_tuner tuner = {.out = &t, .plan = &p, .start_s = stk_now(), .run_cost_s = 5};
+    tuner.s.epoch_s = 10;
+    put(&t, "pack", STK_TUNE_UNCLEAR, 1);
+    put(&t, "threads", STK_TUNE_UNCLEAR, 1);
+    t.candidate[1].predicted_s = 9;
+    t.candidate[2].predicted_s = 1;
+    stk_tune_ration(&tuner);
+    CHECK(t.candidate[1].verdict == STK_TUNE_UNCLEAR);
+    CHECK(t.candidate[2].verdict == STK_TUNE_SKIPPED);
+    free(t.candidate);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -157,5 +174,6 @@ int main(int argc, char **argv)
     CHECK_RUN(fewer_cpus);
     CHECK_RUN(combinations);
     CHECK_RUN(findings_that_nothing_carries_out);
+    CHECK_RUN(the_choice_is_tried);
     return CHECK_DONE();
 }
