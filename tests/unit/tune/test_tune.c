@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/pool.h"
 #include "check.h"
 #include "tune/priv.h"
 
