@@ -322,6 +322,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
         rc = rc ? rc : shown;
     }
     say_folder(run, &t);
+    if (rc && !t.dir && plan->notes && plan->notes[0]) /* may be the reason */
+        stk_buf_printf(&run->hint, "%s", plan->notes[0]);
     if (!rc && s->apply)
         rc = stk_tune_apply(run, &t);
     else if (!rc && t.best)

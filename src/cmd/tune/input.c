@@ -150,6 +150,12 @@ static void remove_profiles(struct stk_tune_input *in)
     }
 }
 
+static bool is_made(const struct stk_tune_input *in, const char *path)
+{
+    return (in->profile.path && strcmp(path, in->profile.path) == 0) ||
+           (in->again.path && strcmp(path, in->again.path) == 0);
+}
+
 static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *trust, const struct stk_tune_ends *ends)
 {
@@ -157,6 +163,8 @@ static int take_command(struct stk_run *run, struct stk_tune_input *in, struct s
     int rc = stk_tune_profile(run, in, ends);
     bool twice = in->again.fd >= 0;
     rc = rc ? rc : take_profile(run, in, plan, twice ? in->again.path : in->profile.path, trust);
+    if (rc && is_made(in, run->err.path))
+        run->err.path[0] = '\0'; /* by then it is removed */
     rc = rc || !twice ? rc : compare_with_first(run, in, trust);
     if (!rc)
         stk_tune_note_changes(in);
