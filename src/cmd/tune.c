@@ -394,6 +394,10 @@ static int run_tune(struct stk_run *run)
         return run_step(run);
     if (s->check)
         return run_check(run);
+    if ((s->resume || s->clean) && run->opts.nargs)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "\"%.200s\": the folder of --%s says what is tuned", run->opts.arg[0],
+                           s->resume ? "resume" : "clean");
     if (s->clean) {
         int rc = stk_tune_clean(s->clean, &run->err);
         if (!rc)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "dataset/dataset.h"
@@ -43,6 +44,15 @@ static void find_suffix(const struct stk_dataset *ds, struct shape *s)
     }
 }
 
+static bool is_utf8(const char *p)
+{
+    size_t left = strlen(p), n = 1;
+    uint32_t cp;
+    for (; left && n; p += n, left -= n)
+        n = stk_utf8_next(p, left, &cp);
+    return !left;
+}
+
 static int look(const char *path, struct shape *s, struct stk_err *err)
 {
     struct stk_open_options o = {.no_index_write = true};
@@ -51,6 +61,9 @@ static int look(const char *path, struct shape *s, struct stk_err *err)
     s->root = realpath(path, NULL);
     if (!s->root || stat(s->root, &st) != 0)
         return stk_err_sys(err, path, "open");
+    if (!is_utf8(s->root))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "its path is not UTF-8, and the text of a workload is: rename the folder");
     int rc = stk_dataset_open(s->root, &o, &ds, err);
     if (rc)
         return rc;
