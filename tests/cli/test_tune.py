@@ -377,6 +377,9 @@ def test_what_to_ask_for(stoker, job, tmp_path):
     assert all(line.count("#") == 2 for line in told if line.startswith("#SBATCH"))  # each has its reason
     assert "times.csv" in told[0] and any(line.startswith("# tmp: nothing") for line in told)
     assert "no-such" in stoker(*quick, "--study", tmp_path / "no-such", rc=4).err
+    (tmp_path / "nodes.csv").write_text("nodes,time\n1,100\n2,55\n4,30\n8,29\n")
+    told = stoker(*quick, "--study", tmp_path / "nodes.csv", "--json", "-").json()["result"]["ask"]
+    assert "--nodes=4 " in told and "--ntasks=4 " in told  # sbatch takes nodes without a task away
 
 
 def test_fewer_cpus(stoker, job):
