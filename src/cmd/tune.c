@@ -359,11 +359,11 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 {
     const struct settings *s = run->settings;
     struct stk_tune_input in = STK_TUNE_INPUT_INIT;
-    run->cleans_up = true;
     stk_stop_on_loss();
     const struct stk_tune_ends ends = {
         .for_s = s->for_s, .steps = s->steps, .budget_s = plan->budget_s};
     int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, &ends);
+    run->cleans_up = true; /* from now on there is something */
     rc = rc ? rc : run_all(run, plan);
     stk_tune_input_release(&in);
     return rc;

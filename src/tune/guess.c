@@ -24,6 +24,7 @@ struct shape {
     uint64_t samples, files, bytes;
     const char *format;
     char suffix[32]; /* of all its files; "": they differ */
+    int (*stop)(void);
 };
 
 /* Beside the samples there may be files that are none, such as a list of labels. */
@@ -53,9 +54,16 @@ static bool is_utf8(const char *p)
     return !left;
 }
 
+static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
+{
+    const struct shape *s = user;
+    (void)done, (void)total, (void)samples;
+    return s->stop ? s->stop() : 0;
+}
+
 static int look(const char *path, struct shape *s, struct stk_err *err)
 {
-    struct stk_open_options o = {.no_index_write = true};
+    struct stk_open_options o = {.no_index_write = true, .progress = on_progress, .user = s};
     struct stk_dataset *ds = NULL;
     struct stat st;
     s->root = realpath(path, NULL);
@@ -118,9 +126,9 @@ static void put_group(const struct shape *s, struct stk_buf *out)
                    samples, s->singles ? samples : files, requests, bytes);
 }
 
-int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err)
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err)
 {
-    struct shape s = {0};
+    struct shape s = {.stop = stop};
     char name[80];
     int rc = look(path, &s, err);
     if (!rc && !s.is_dir)

@@ -228,8 +228,9 @@ int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
 /* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
  * reads blocks would give batches of one class. */
 uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
-/* Appends the text of a workload that reads the dataset at path, as programs usually do. */
-int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
+/* Appends the text of a workload that reads the dataset at path, as programs usually do. stop:
+ * non-zero ends the look at its files with STK_E_STOPPED; NULL: never. */
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
 const char *const *stk_tune_kind_ids(void);
 
