@@ -421,7 +421,8 @@ static const char *hint(const struct stk_run *run)
 {
     bool full = run->err.code == STK_E_SYS &&
                 (run->err.sys_errno == ENOSPC || run->err.sys_errno == EDQUOT);
-    return full ? "free some space; --beside names another folder on the storage of the data" : NULL;
+    return full ? "free some space; --beside names another folder on the storage of the data"
+                : NULL;
 }
 
 static const struct stk_example examples[] = {

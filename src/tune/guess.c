@@ -71,7 +71,8 @@ static int look(const char *path, struct shape *s, struct stk_err *err)
         return stk_err_sys(err, path, "open");
     if (!is_utf8(s->root))
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                           "its path is not UTF-8, and the text of a workload is: rename the folder");
+                           "its path is not UTF-8, and the text of a workload is: rename the "
+                           "folder");
     int rc = stk_dataset_open(s->root, &o, &ds, err);
     if (rc)
         return rc;

@@ -219,8 +219,9 @@ const char *stk_tune_advice(const struct stk_tune_change *c);
  * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
                            const char *made, size_t n, struct stk_buf *argument);
-/* The paths of the indexes that reading the data may leave, beside it or in the user's cache, in the
- * arena; NULL: there is one already, or no memory. Afterwards they can be removed. data may be NULL. */
+/* The paths of the indexes that reading the data may leave, beside it or in the user's cache, in
+ * the arena; NULL: there is one already, or no memory. Afterwards they can be removed. data may be
+ * NULL. */
 void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *index[STK_TUNE_PLACES]);
 void stk_tune_remove_index(const char *index);
 /* Packed data goes there, its parts into folders below. */

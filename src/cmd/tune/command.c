@@ -268,8 +268,8 @@ static int make_folder(struct stk_run *run, struct stk_folder *f)
 {
     int rc = stk_folder_temp(f, ".", "stoker-tune-profile", &run->err);
     if (rc)
-        stk_buf_puts(&run->hint, "the profile of the command is made in the current folder: run it in "
-                                 "one that you can write");
+        stk_buf_puts(&run->hint, "the profile of the command is made in the current folder: run it "
+                                 "in one that you can write");
     return rc ? rc : stk_folder_lock(f, &run->err); /* --clean may be called meanwhile */
 }
 
