@@ -322,6 +322,8 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
         rc = rc ? rc : shown;
     }
     say_folder(run, &t);
+    if (rc && !t.dir && plan->notes && plan->notes[0]) /* may be the reason */
+        stk_buf_printf(&run->hint, "%s", plan->notes[0]);
     if (!rc && s->apply)
         rc = stk_tune_apply(run, &t);
     else if (!rc && t.best)
@@ -357,11 +359,11 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 {
     const struct settings *s = run->settings;
     struct stk_tune_input in = STK_TUNE_INPUT_INIT;
-    run->cleans_up = true;
     stk_stop_on_loss();
     const struct stk_tune_ends ends = {
         .for_s = s->for_s, .steps = s->steps, .budget_s = plan->budget_s};
     int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, &ends);
+    run->cleans_up = true; /* from now on there is something */
     rc = rc ? rc : run_all(run, plan);
     stk_tune_input_release(&in);
     return rc;
@@ -392,6 +394,10 @@ static int run_tune(struct stk_run *run)
         return run_step(run);
     if (s->check)
         return run_check(run);
+    if ((s->resume || s->clean) && run->opts.nargs)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "\"%.200s\": the folder of --%s says what is tuned", run->opts.arg[0],
+                           s->resume ? "resume" : "clean");
     if (s->clean) {
         int rc = stk_tune_clean(s->clean, &run->err);
         if (!rc)
@@ -415,7 +421,8 @@ static const char *hint(const struct stk_run *run)
 {
     bool full = run->err.code == STK_E_SYS &&
                 (run->err.sys_errno == ENOSPC || run->err.sys_errno == EDQUOT);
-    return full ? "free some space; --beside names another folder on the storage of the data" : NULL;
+    return full ? "free some space; --beside names another folder on the storage of the data"
+                : NULL;
 }
 
 static const struct stk_example examples[] = {

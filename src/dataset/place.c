@@ -103,7 +103,8 @@ void stk_place_remove(const char *place)
     (void)stk_unlink_at(dirfd, name, place, NULL);
     sweep(dirfd, name);
     close(dirfd);
-    char *dir = in_cache(place, false) ? strndup(place, (size_t)(stk_base_name(place) - place)) : NULL;
+    size_t above = (size_t)(stk_base_name(place) - place);
+    char *dir = in_cache(place, false) ? strndup(place, above) : NULL;
     if (dir)
         (void)rmdir(dir); /* only an empty one */
     free(dir);

@@ -222,7 +222,8 @@ int stk_folder_lock(const struct stk_folder *f, struct stk_err *err)
     if (flock(f->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
         return 0;
     return stk_err_set(err, STK_E_USAGE, f->path, -1,
-                       "another stoker is working in this folder: wait until it has ended, or end it");
+                       "another stoker is working in this folder: wait until it has ended, or end "
+                       "it");
 }
 
 /* ---- files in it -------------------------------------------------------------------------- */

@@ -74,9 +74,12 @@ static void ask_nodes(const struct stk_tune_scale *s, struct stk_buf *out)
 static uint64_t ask_tasks(const struct stk_tune *t, const struct stk_tune_scale *s,
                           struct stk_buf *out)
 {
-    uint64_t tasks = s && s->tasks ? s->tasks : t->ranks;
+    uint64_t tasks = s && s->tasks ? s->tasks : t->ranks, nodes = nodes_of(s);
+    bool each = tasks < nodes; /* a study of nodes: Slurm gives no node to nobody */
+    tasks = each ? tasks * nodes : tasks;
     line(out, "ntasks", tasks, "",
          s && s->tasks ? "one process per accelerator, as in the study"
+         : each        ? "one process per accelerator: on each node as many as replayed"
                        : "one process per accelerator, as replayed");
     return tasks;
 }

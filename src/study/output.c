@@ -80,13 +80,34 @@ static bool has_word(const char *p, size_t n)
     return false;
 }
 
+/* A member of a result in JSON: a program that prints one at its end has complained before it. */
+static bool is_member(const char *p, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (p[i] == ' ' || p[i] == '\t'))
+        i++;
+    return i < n && p[i] == '"';
+}
+
+/* Finds the last line that says something. */
+static bool find_last(const char *text, size_t len, bool members, size_t *start, size_t *end)
+{
+    bool found;
+    *end = len;
+    while ((found = line_before(text, start, end)) &&
+           (!has_word(text + *start, *end - *start) ||
+            (!members && is_member(text + *start, *end - *start))))
+        *end = *start;
+    return found;
+}
+
 void stk_output_last_line(const struct stk_buf *b, char *out, size_t size)
 {
     const char *text = (const char *)b->data;
-    size_t end = b->len, start = 0;
+    size_t end, start = 0;
     out[0] = '\0';
-    while (line_before(text, &start, &end) && !has_word(text + start, end - start))
-        end = start;
+    if (!find_last(text, b->len, false, &start, &end))
+        (void)find_last(text, b->len, true, &start, &end);
     size_t n = 0;
     for (size_t len; start < end; start += len) { /* whole characters; the display escapes them */
         uint32_t cp;

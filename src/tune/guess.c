@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "dataset/dataset.h"
@@ -28,6 +29,7 @@ struct shape {
     char suffix[32]; /* of all its files; "": they differ */
     double mean_bytes; /* of a file of the group */
     struct stk_unpack unpack;
+    int (*stop)(void);
 };
 
 /* Beside the samples there may be files that are none, such as a list of labels. */
@@ -48,14 +50,39 @@ static void find_suffix(const struct stk_dataset *ds, struct shape *s)
     }
 }
 
+static bool is_utf8(const char *p)
+{
+    size_t left = strlen(p), n = 1;
+    uint32_t cp;
+    for (; left && n; p += n, left -= n)
+        n = stk_utf8_next(p, left, &cp);
+    return !left;
+}
+
+static int on_tick(void *user)
+{
+    const struct shape *s = user;
+    return s->stop ? s->stop() : 0;
+}
+
+static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
+{
+    (void)done, (void)total, (void)samples;
+    return on_tick(user);
+}
+
 static int look(const char *path, struct shape *s, struct stk_err *err)
 {
-    struct stk_open_options o = {.no_index_write = true};
+    struct stk_open_options o = {.no_index_write = true, .progress = on_progress, .user = s};
     struct stk_dataset *ds = NULL;
     struct stat st;
     s->root = realpath(path, NULL);
     if (!s->root || stat(s->root, &st) != 0)
         return stk_err_sys(err, path, "open");
+    if (!is_utf8(s->root))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "its path is not UTF-8, and the text of a workload is: rename the "
+                           "folder");
     int rc = stk_dataset_open(s->root, &o, &ds, err);
     if (rc)
         return rc;
@@ -99,7 +126,7 @@ static void look_at_files(struct shape *s)
         if (f.n && (!*s->suffix || !s->is_dir))
             s->mean_bytes = (double)f.bytes / (double)f.n;
         stk_tune_files_thin(&f, LOOK_AT, 1);
-        stk_tune_unpack(s->root, &f, NULL, NULL, &s->unpack);
+        stk_tune_unpack(s->root, &f, on_tick, s, &s->unpack);
     }
     stk_tune_files_release(&f);
     s->mean_bytes = s->mean_bytes < 1 ? 1 : s->mean_bytes;
@@ -130,9 +157,9 @@ static void put_folder(const struct shape *s, struct stk_buf *out)
     free(folder);
 }
 
-int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err)
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err)
 {
-    struct shape s = {0};
+    struct shape s = {.stop = stop};
     char name[80];
     int rc = look(path, &s, err);
     if (!rc) {

@@ -86,8 +86,8 @@ void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *inde
     if (!data || stk_places(&ds, NULL, 0, place, NULL) != 0)
         return;
     for (size_t i = 0; i < STK_PLACES && place[i] && n < STK_TUNE_PLACES; i++)
-        if (access(place[i], F_OK) != 0 && (index[n] = stk_arena_dup(a, place[i], strlen(place[i]))))
-            n++;
+        if (access(place[i], F_OK) != 0)
+            index[n++] = stk_arena_dup(a, place[i], strlen(place[i]));
     stk_places_free(place);
 }
 

@@ -118,7 +118,7 @@ struct stk_tuner {
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
     /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
     const char *there_path[STK_TUNE_NEAR];
-    /* Where the job as it is writes checkpoints in its runs; NULL: it writes none. fd -1: in work. */
+    /* Where the job as it is writes checkpoints in its runs; NULL: none. fd -1: in work. */
     struct stk_folder saves;
     const char *saves_path;
     /* A packed copy, from which others are made: reading it is faster than the data as it is. */

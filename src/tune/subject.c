@@ -223,6 +223,9 @@ static int find_near(struct stk_tuner *t, struct stk_err *err)
     int rc = all ? 0 : stk_err_nomem(err, sizeof *all);
     for (const char *const *p = t->plan->near; p && *p && !rc; p++) {
         rc = stk_target_judge(*p, &wish, &all->target[0], err);
+        if (!rc && all->target[0].verdict != STK_TARGET_FITS)
+            stk_tune_note(t->out, "Nothing is tried in --near %.120s: %.250s", *p,
+                          all->target[0].reason);
         rc = rc ? rc : add_near(t, &all->target[0], err);
     }
     if (!rc && !t->plan->near)

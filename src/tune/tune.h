@@ -221,8 +221,9 @@ const char *stk_tune_advice(const struct stk_tune_change *c);
  * people change it, or there are no more parts. made: where the data is now; NULL: where it was. */
 const char *stk_tune_patch(const struct stk_tune *t, const struct stk_tune_change *c,
                            const char *made, size_t n, struct stk_buf *argument);
-/* The paths of the indexes that reading the data may leave, beside it or in the user's cache, in the
- * arena; NULL: there is one already, or no memory. Afterwards they can be removed. data may be NULL. */
+/* The paths of the indexes that reading the data may leave, beside it or in the user's cache, in
+ * the arena; NULL: there is one already, or no memory. Afterwards they can be removed. data may be
+ * NULL. */
 void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *index[STK_TUNE_PLACES]);
 void stk_tune_remove_index(const char *index);
 /* Packed data goes there, its parts into folders below. */
@@ -230,8 +231,9 @@ int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
 /* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
  * reads blocks would give batches of one class. */
 uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
-/* Appends the text of a workload that reads the dataset at path, as programs usually do. */
-int stk_tune_guess(const char *path, struct stk_buf *out, struct stk_err *err);
+/* Appends the text of a workload that reads the dataset at path, as programs usually do. stop:
+ * non-zero ends the look at its files with STK_E_STOPPED; NULL: never. */
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
 const char *const *stk_tune_kind_ids(void);
 

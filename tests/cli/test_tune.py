@@ -273,6 +273,20 @@ def test_clean_removes_only_its_own(stoker, tmp_path):
     assert (tmp_path / "mine/file").exists()
 
 
+def test_what_is_not_used_is_told(stoker, tmp_path):
+    """Options that are silently without effect cost the user an hour, or an argument with a colleague."""
+    make_images(tmp_path / "data")
+    folder = tmp_path / "stoker-tune.x"
+    for words in (["--resume", folder, tmp_path / "data"], ["--clean", folder, "--", "true"]):
+        assert "says what is tuned" in stoker("tune", *words, rc=2).err
+    (tmp_path / "file").write_text("x")
+    run = stoker("tune", tmp_path / "data", "--near", tmp_path / "file", "--only", "checkpoint", "--budget", "1s", "--json", "-")
+    assert f"Nothing is tried in --near {tmp_path}/file: is not a folder" in run.json()["result"]["notes"]
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.rename(tmp_path / "data", odd)
+    assert "rename the folder" in stoker("tune", os.fsdecode(odd), rc=4).err
+
+
 def test_a_command_that_fails(stoker, tmp_path):
     """Numbers of a run that failed are numbers of nothing."""
     run = stoker("tune", "--", "false", rc=4, cwd=tmp_path)
@@ -379,6 +393,9 @@ def test_what_to_ask_for(stoker, job, tmp_path):
     assert all(line.count("#") == 2 for line in told if line.startswith("#SBATCH"))  # each has its reason
     assert "times.csv" in told[0] and any(line.startswith("# tmp: nothing") for line in told)
     assert "no-such" in stoker(*quick, "--study", tmp_path / "no-such", rc=4).err
+    (tmp_path / "nodes.csv").write_text("nodes,time\n1,100\n2,55\n4,30\n8,29\n")
+    told = stoker(*quick, "--study", tmp_path / "nodes.csv", "--json", "-").json()["result"]["ask"]
+    assert "--nodes=4 " in told and "--ntasks=4 " in told  # sbatch takes nodes without a task away
 
 
 def test_fewer_cpus(stoker, job):

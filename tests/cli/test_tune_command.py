@@ -229,3 +229,12 @@ def test_checkpoints_on_other_storage(data, other_storage, tmp_path):
         run_stoker("tune", "--clean", folder)
         assert [p.name for p in other_storage.rglob("*")] == (["home", "out", "ck"] if there else ["home"])
         assert not os.listdir(near) and not list(data.glob("stoker*"))
+
+
+def test_a_command_that_uses_its_input_up(data):
+    """A second run of it would find nothing, or destroy what the first has left."""
+    run = run_stoker("tune", *NOTHING, "--", "sh", "-c", "cat data/*; rm -r data; echo >> runs", cwd=data, rc=4)
+    assert "changes its input: 40 files" in run.err and "let it write elsewhere" in run.err
+    assert (data / "runs").read_text() == "\n" and not left_in(data)
+    run = run_stoker("tune", *NOTHING, "--", "true", cwd=data, rc=4)
+    assert "nothing to replay" in run.err and "stoker-tune-profile" not in run.err  # which is gone

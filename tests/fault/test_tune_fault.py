@@ -10,6 +10,7 @@ import pytest
 
 from conftest import STOKER, clean_env, run_stoker, until
 from faultlib import change_points, kill_at, ladder, needs_root, needs_strace, small_disk
+from slowfslib import slowfs
 
 
 class Site:
@@ -135,3 +136,20 @@ def test_a_disk_that_fills_up(tmp_path):
         (root / "fill").unlink()
         run_stoker("tune", "--resume", folder, "--budget", "1s")
         assert os.listdir(root) == ["data"]
+
+
+def test_a_dataset_that_takes_long_to_list(tmp_path):
+    """Ctrl-C means now, not when all names of a slow file system have been looked at."""
+    (tmp_path / "real/data").mkdir(parents=True)
+    for i in range(40):
+        (tmp_path / f"real/data/{i}.bin").write_bytes(b"x" * 900)
+    with slowfs(tmp_path / "real", tmp_path / "mnt", meta_cache="0") as fs:
+        fs.command("stall *.bin 1h op=stat")
+        process = subprocess.Popen([STOKER, "tune", tmp_path / "mnt/data"], env=clean_env(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        until(lambda: "# 0 hits" not in fs.rules())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 128 + signal.SIGINT and "stopped by an interrupt" in err
+        fs.command("clear")
+    assert os.listdir(tmp_path / "real") == ["data"]

@@ -199,16 +199,24 @@ static bool has_changed(const struct stk_usage *f, double start_s)
     return S_ISREG(st.stx_mode) && real_s(st.stx_mtime) >= start_s && !(wrote && made);
 }
 
-void stk_tune_note_changes(struct stk_tune_input *in)
+/* first: the name of one of them. */
+static size_t count_changed(const struct stk_judged *j, const char **first)
 {
-    const struct stk_analysis *a = &in->judged->analysis;
-    const char *first = NULL;
+    const struct stk_analysis *a = &j->analysis;
     size_t n = 0;
+    *first = NULL;
     for (size_t i = 0; i < a->nfiles; i++)
-        if (has_changed(&a->file[i], in->judged->profile.start_real_s)) {
-            first = first ? first : a->file[i].name;
+        if (has_changed(&a->file[i], j->profile.start_real_s)) {
+            *first = *first ? *first : a->file[i].name;
             n++;
         }
+    return n;
+}
+
+void stk_tune_note_changes(struct stk_tune_input *in)
+{
+    const char *first;
+    size_t n = count_changed(in->judged, &first);
     if (n == 1)
         note(in, "The command changes its input: %.140s is not what it was when the command began. "
                  "The next run reads something else: let it write elsewhere, or tune a profile of "
@@ -242,9 +250,26 @@ void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged
              (unsigned long long)b->files_read, stk_format_size(has, after, sizeof after));
 }
 
+/* Such a command is not run again: its input may be gone by now, and the next thing would be. */
+static bool changes_input(const char *dir)
+{
+    struct stk_judged *j = calloc(1, sizeof *j);
+    const char *first;
+    bool changes = false;
+    if (j && stk_judge(dir, j, NULL) == 0) {
+        changes = count_changed(j, &first) > 0;
+        stk_judged_release(j);
+    }
+    free(j);
+    return changes;
+}
+
 static int make_folder(struct stk_run *run, struct stk_folder *f)
 {
     int rc = stk_folder_temp(f, ".", "stoker-tune-profile", &run->err);
+    if (rc)
+        stk_buf_puts(&run->hint, "the profile of the command is made in the current folder: run it "
+                                 "in one that you can write");
     return rc ? rc : stk_folder_lock(f, &run->err); /* --clean may be called meanwhile */
 }
 
@@ -255,7 +280,7 @@ int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
     int rc = make_folder(run, &in->profile);
     rc = rc ? rc : profile(run, in->command, in->profile.path, ends, &took_s);
     in->ended = isnan(took_s);
-    if (rc || !(took_s < TWICE * ends->budget_s))
+    if (rc || !(took_s < TWICE * ends->budget_s) || changes_input(in->profile.path))
         return rc;
     rc = make_folder(run, &in->again);
     return rc ? rc : profile(run, in->command, in->again.path, ends, &took_s);

@@ -150,13 +150,22 @@ static void remove_profiles(struct stk_tune_input *in)
     }
 }
 
+static bool is_made(const struct stk_tune_input *in, const char *path)
+{
+    return (in->profile.path && strcmp(path, in->profile.path) == 0) ||
+           (in->again.path && strcmp(path, in->again.path) == 0);
+}
+
 static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *trust, const struct stk_tune_ends *ends)
 {
     plan->name = name_of(in->command);
+    run->cleans_up = true;
     int rc = stk_tune_profile(run, in, ends);
     bool twice = in->again.fd >= 0;
     rc = rc ? rc : take_profile(run, in, plan, twice ? in->again.path : in->profile.path, trust);
+    if (rc && is_made(in, run->err.path))
+        run->err.path[0] = '\0'; /* by then it is removed */
     rc = rc || !twice ? rc : compare_with_first(run, in, trust);
     if (!rc)
         stk_tune_note_changes(in);
@@ -205,7 +214,7 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     }
     if (is_profile(path))
         return take_profile(run, in, plan, path, trust);
-    int rc = stk_tune_guess(path, &in->text, &run->err);
+    int rc = stk_tune_guess(path, stk_stop_signal, &in->text, &run->err);
     plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
     plan->text = stk_buf_cstr(&in->text);
     return rc;

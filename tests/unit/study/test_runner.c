@@ -563,6 +563,13 @@ static void last_lines(void)
     stk_buf_puts(&b, "one\ntwo \xc3\xa4\xff\n-----\n\r\n \n");
     stk_output_last_line(&b, line, sizeof line);
     CHECK_STR(line, "two \xc3\xa4?");
+    stk_buf_puts(&b, "no!\n{\n  \"error\": {\n    \"x\": 1\n  }\n}\n"); /* a result in JSON */
+    stk_output_last_line(&b, line, sizeof line);
+    CHECK_STR(line, "no!");
+    stk_buf_reset(&b);
+    stk_buf_puts(&b, "{\n\"a\": 1\n}\n");
+    stk_output_last_line(&b, line, sizeof line);
+    CHECK_STR(line, "\"a\": 1");
     stk_buf_release(&b);
 }
 
