@@ -15,7 +15,7 @@ static const char *const sharings[] = {"own", "shared", "collective", NULL};
 static const char *const offsets[] = {"sharded", "same", NULL};
 static const char *const orders[] = {"consecutive", "random-start", NULL};
 static const char *const shuffles[] = {"none", "files", "samples", "both", NULL};
-static const char *const caches[] = {"keep", "drop", "direct", NULL};
+static const char *const caches[] = {"keep", "drop", "direct", "fresh", NULL};
 static const char *const loads[] = {"step", "start", "never", "stored", NULL};
 static const char *const passes[] = {"ahead", "asked", "restart", NULL};
 static const char *const scalings[] = {"strong", "weak", NULL};
@@ -169,8 +169,8 @@ const struct stk_opt stk_workload_keys[] = {
                 "only the requests of access.head_reads. stored: as start, but memory has the data "
                 "as it is stored, and it is decoded (reader.think) for each step"),
     KEY("reader.cache", reader.cache, ENUM, .arg = "HOW", .def = "keep", .choices = caches,
-        .help = "Page cache: keep, drop (what was read is released, and what is there is dropped "
-                "before the run) or direct (O_DIRECT)"),
+        .help = "Page cache: keep, fresh (what is there is dropped before the run), drop (what was "
+                "read is released, too) or direct (O_DIRECT)"),
 
     KEY("reader.think", reader.think_text, STRING, .arg = "TIME", .def = "0",
         .help = "Time that the thread that reads a sample needs for decoding it: a time, or a "

@@ -33,7 +33,7 @@ enum stk_bench_shuffle {
     STK_MIX_SAMPLES,
     STK_MIX_BOTH,
 };
-enum stk_bench_cache { STK_CACHE_KEEP, STK_CACHE_DROP, STK_CACHE_DIRECT };
+enum stk_bench_cache { STK_CACHE_KEEP, STK_CACHE_DROP, STK_CACHE_DIRECT, STK_CACHE_FRESH };
 enum stk_bench_load { STK_LOAD_STEP, STK_LOAD_START, STK_LOAD_NEVER, STK_LOAD_STORED };
 enum stk_bench_epochs { STK_EPOCHS_AHEAD, STK_EPOCHS_ASKED, STK_EPOCHS_RESTART };
 enum stk_bench_scaling { STK_SCALING_STRONG, STK_SCALING_WEAK };

@@ -255,7 +255,7 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
                          "--virtual-storage: stoker's loader reads by the real clock");
     if (c.stoker && w->reader.decode) /* really, by the loader's own threads */
         w->reader.think = (struct stk_dist){.kind = STK_DIST_CONSTANT};
-    if (rc == 0 && w->reader.cache == STK_CACHE_DROP)
+    if (rc == 0 && (w->reader.cache == STK_CACHE_DROP || w->reader.cache == STK_CACHE_FRESH))
         stk_bench_data_drop(d, c.stoker);
     if (rc < 0)
         return rc;

@@ -104,8 +104,8 @@ int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, cons
         add(&w, "--small");
     if (p->data)
         add_pair(&w, "--data", t->s.save);
-    if (t->s.cold)
-        add_pair(&w, "--set", "reader.cache=drop");
+    if (t->s.cold && !t->s.cached) /* data that does not fit is gone when it is read again */
+        add_pair(&w, "--set", stk_tune_fits(&t->s) ? "reader.cache=fresh" : "reader.cache=drop");
     for (const char *const *s = p->set; s && *s; s++)
         add_pair(&w, "--set", *s);
     add_saves(t, &w, NULL);
@@ -239,37 +239,55 @@ static void take(struct stk_tuner *t, const struct seen *seen)
     s->request_bytes = seen->request_bytes;
 }
 
-/* A part of an epoch does the loader wrong, which reads ahead further than a short run goes. */
+/* Epochs that a run may have, if an epoch takes that long. */
+static uint64_t epochs_that_fit(const struct stk_tuner *t, double epoch_s)
+{
+    double n = EPOCH_TIMES * run_seconds(t) / epoch_s, all = (double)t->s.w.training.epochs;
+    return (uint64_t)(n < all ? n : all);
+}
+
+/* Steps of a run: whole epochs, if they are short. A part of an epoch does the loader wrong, which
+ * reads ahead further than a short run goes; and it does the job as it is wrong, whose data gets into
+ * the page cache meanwhile. So a job that was profiled is run whole, if it may. */
 static uint64_t whole_epochs(struct stk_tuner *t, uint64_t steps)
 {
     struct stk_bench_plan plan;
-    uint64_t epochs = 1;
-    if (stk_bench_plan(&plan, &t->s.w, 0, t->s.ranks, NULL) < 0 || !plan.steps ||
-        t->s.epoch_s > EPOCH_TIMES * run_seconds(t))
+    double own_s = stk_tune_own_epoch_s(t);
+    uint64_t can = epochs_that_fit(t, fmin(t->s.epoch_s, own_s)), epochs = 1;
+    if (stk_bench_plan(&plan, &t->s.w, 0, t->s.ranks, NULL) < 0 || !plan.steps || !can)
         return steps;
     if (steps > plan.steps)
         epochs = (steps + plan.steps - 1) / plan.steps;
-    epochs = epochs < t->s.w.training.epochs ? epochs : t->s.w.training.epochs;
-    t->run_s = fmax(t->run_s, t->s.epoch_s * (double)epochs);
+    if (!isnan(own_s) || epochs > can)
+        epochs = can;
+    t->run_s = fmax(t->run_s, fmin(t->s.epoch_s, own_s) * (double)epochs);
     return plan.steps * epochs;
+}
+
+/* One run of that many steps, of which the rest is told. */
+static int run_pilot(struct stk_tuner *t, uint64_t steps, struct seen *seen, struct stk_err *err)
+{
+    const char **words = NULL;
+    t->out->steps = steps;
+    int rc = stk_tuner_doing(t, "a few steps of the workload as it is")
+                 ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped")
+                 : stk_tune_words(t, NULL, &words, err);
+    rc = rc ? rc : run_bench(t, words, seen, err);
+    if (!rc)
+        take(t, seen);
+    return rc;
 }
 
 int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
 {
     uint64_t steps = whole_intervals(&t->s.w, PILOT_STEPS), most = t->s.w.training.most_steps;
     double want = run_seconds(t);
-    const char **words = NULL;
     int rc = 0;
     for (bool enough = false; !rc && !enough;) {
         struct seen seen = {0};
-        t->out->steps = steps;
-        rc = stk_tuner_doing(t, "a few steps of the workload as it is")
-                 ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped")
-                 : stk_tune_words(t, NULL, &words, err);
-        rc = rc ? rc : run_bench(t, words, &seen, err);
+        rc = run_pilot(t, steps, &seen, err);
         if (rc)
-            break;
-        take(t, &seen);
+            return rc;
         bool all = seen.steps + (double)t->s.w.training.warmup < (double)steps;
         double fit = seen.steps * want / seen.wall_s;
         enough = all || seen.wall_s > want / 4 || (most && steps >= most);
@@ -280,8 +298,12 @@ int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
         steps = enough || next < 16 * steps ? next : 16 * steps;
     }
     double around = t->run_cost_s - t->run_s;
-    if (!rc)
-        t->out->steps = most && steps > most ? most : whole_epochs(t, steps);
+    uint64_t first = t->out->steps, whole = most && steps > most ? most : whole_epochs(t, steps);
+    t->out->steps = whole;
     t->run_cost_s = t->run_s + around;
+    if (whole > first && !isnan(stk_tune_own_epoch_s(t)) && !t->plan->storage) {
+        struct seen seen = {0}; /* the first steps are not like the others */
+        rc = run_pilot(t, whole, &seen, err);
+    }
     return rc;
 }

@@ -48,6 +48,7 @@ struct stk_tune_subject {
     struct stk_unpack unpack; /* of the data as it is */
     double unzstd_s; /* CPU time in which a byte that zstd has packed is unpacked */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
+    bool cached; /* but all of it when the program was profiled */
     unsigned cpus;
     uint64_t memory_bytes; /* free */
     struct stk_tune_near near[STK_TUNE_NEAR];
@@ -183,6 +184,13 @@ int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, cons
 /* Runs the baseline a few steps: how long a step takes, and what is waited for. Decides the steps
  * of all runs. */
 int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err);
+
+/* ---- cache.c: lets runs find the data in the page cache, if the program did; after the pilot. */
+int stk_tune_settle_cache(struct stk_tuner *t, struct stk_err *err);
+/* Seconds in which the program made the steps of an epoch, when it was profiled; NaN: not known. */
+double stk_tune_own_epoch_s(const struct stk_tuner *t);
+/* Whether all data stays in the page cache once it was read. */
+bool stk_tune_fits(const struct stk_tune_subject *s);
 
 /* ---- predict.c: fills in predictions, and drops what cannot help. */
 void stk_tune_predict(struct stk_tuner *t);

@@ -191,6 +191,7 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     stk_jw_put_str(&w, "kind", SPEC_KIND);
     put_plan(t, &w);
     stk_jw_put_u64(&w, "steps", t->out->steps);
+    stk_jw_put_bool(&w, "cached", t->s.cached);
     stk_jw_put_f64(&w, "run_s", t->run_s);
     int rc = put_points(t, &w, err);
     put_cpus(t, &w);
@@ -320,6 +321,11 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->via = p->via ? p->via : &stk_executor_local;
     p->sbatch = list_in(&s->arena, v, "sbatch");
     p->storage = text_in(v, "storage");
+}
+
+bool stk_tune_spec_cached(const struct stk_tune_spec *s)
+{
+    return flag_in(s->v, "cached");
 }
 
 uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s)

@@ -20,6 +20,7 @@ int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err 
 void stk_tune_spec_close(struct stk_tune_spec *s);
 /* All of it but budget, keep, tick and user. Texts are borrowed from the description. */
 void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p);
+bool stk_tune_spec_cached(const struct stk_tune_spec *s);
 uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s);
 /* False: it was not prepared, or not to its end. */
 bool stk_tune_spec_copy(const struct stk_tune_spec *s, const char *id, struct stk_tune_copy *copy);

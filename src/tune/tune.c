@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
+#include "base/units.h"
 #include "tune/spec.h"
 
 #define SCREEN_SHARE 0.6 /* of the budget that is left after preparing, for the first study */
@@ -153,6 +154,23 @@ static void forget_runs(struct stk_tuner *t)
                           "counted, and its copies are made anew");
 }
 
+#define MUCH 0.1 /* of an epoch */
+
+/* A profile cannot tell what one thread decodes from what it computes. */
+static void note_one_thread(struct stk_tuner *t)
+{
+    const struct stk_workload *w = &t->s.w;
+    double samples = (double)(w->dataset.files * w->dataset.samples_per_file) / (double)t->s.ranks;
+    double think_s = samples * stk_dist_mean(&w->reader.think);
+    char cpu[32];
+    if (w->ngroups && t->plan->job.known && !w->reader.threads && think_s > MUCH * t->s.epoch_s)
+        stk_tune_note(t->out,
+                      "One thread of the program reads, decodes and computes. Its CPU time, %s per "
+                      "epoch, counts as decoding, which workers and loaders do beside computing: if it "
+                      "trains with the CPU, it gains less",
+                      (stk_format_duration(think_s, cpu, sizeof cpu), cpu));
+}
+
 static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
 {
     if (earlier) {
@@ -183,10 +201,15 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
     if (!rc)
         stk_tune_check_sound(t);
     rc = rc ? rc : stk_tune_sample(t, err);
+    t->s.cached = earlier && !t->changed && stk_tune_spec_cached(earlier);
     rc = rc ? rc : stk_tune_pilot(t, err);
+    if (!rc && (!earlier || t->changed))
+        rc = stk_tune_settle_cache(t, err);
     /* Runs of one study have one number of steps. */
     uint64_t steps = earlier && !t->changed ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
     t->out->steps = steps ? steps : t->out->steps;
+    if (!rc)
+        note_one_thread(t);
     rc = rc ? rc : stk_tune_propose_all(t, err);
     if (!rc) {
         stk_tune_adopt_copies(t);

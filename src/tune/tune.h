@@ -37,6 +37,7 @@ struct stk_tune_job {
     bool known;
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
+    double loop_s;       /* of the main loop; 0: not known */
     const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
     bool batch_guessed;    /* the workload's batch is an assumption */
     /* How stoker's loader would decode the pictures that it trains with; NULL: there are none. */

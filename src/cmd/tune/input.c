@@ -39,6 +39,9 @@ static void take_job(const struct stk_judged *j, struct stk_tune_job *out)
     *out = (struct stk_tune_job){.known = true,
                                  .peak_bytes = j->analysis.peak_resident_bytes,
                                  .framework = j->advice.framework};
+    const struct stk_loop *l = &j->analysis.loop;
+    if (l->how != STK_LOOP_UNKNOWN && l->wait_s >= 0 && l->compute_s >= 0)
+        out->loop_s = l->wait_s + l->write_s + l->compute_s;
     for (size_t i = 0; i < j->profile.nhosts; i++)
         out->gpus += j->profile.host[i].gpus;
 }
