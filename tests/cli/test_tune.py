@@ -122,7 +122,7 @@ def test_stopped_resumed_and_cleaned(stoker, job):
     assert status == 128 + signal.SIGINT and "as it is" in out
     assert f"--resume '{folder}'" in err and f"--clean '{folder}'" in err  # to be pasted
     done = len((folder / "first/runs.jsonl").read_text().splitlines())
-    run = stoker("tune", "--resume", folder, "--budget", "10s", "--keep", "--json", "-")
+    run = stoker("tune", "--resume", folder, "--budget", "20s", "--keep", "--json", "-")
     result = run.json()["result"]
     assert result["folder"] == str(folder) and result["candidates"][0]["runs"]
     lines = (folder / "first/runs.jsonl").read_text().splitlines()
