@@ -19,6 +19,7 @@ struct stk_loaded {
     struct stk_dataset *ds;
     struct stk_loader *loader;
     bool in_memory; /* everything was read at the start */
+    double share, due; /* batches of the loader per step, at most one; those that have come due */
     bool stuck;     /* the loader does not answer: it cannot be closed */
 };
 
@@ -82,16 +83,14 @@ static bool reads_all(const struct stk_workload *w, double samples)
     return w->ngroups && g->per && (double)g->bytes / (double)g->per * samples >= ALL_BYTES * all;
 }
 
-/* A profile takes each request for a sample: a sample of the dataset may be several of them, or a
+/* Samples of the dataset per step. A profile takes each request for a sample: a sample of the dataset may be several of them, or a
  * part of one. The loader gives as much of the dataset in a step as the program reads. */
-static uint32_t batch_of(const struct stk_workload *w, const struct stk_dataset *ds)
+static double samples_per_step(const struct stk_workload *w, const struct stk_dataset *ds)
 {
     double asked = (double)w->dataset.files * (double)w->dataset.samples_per_file;
     double has = (double)stk_dataset_len(ds);
     double n = (double)w->training.batch;
-    if (asked > has || reads_all(w, asked))
-        n = ceil(n * has / asked);
-    return n < 1 ? 1 : n < BATCH_MAX ? (uint32_t)n : BATCH_MAX;
+    return asked > has || reads_all(w, asked) ? n * has / asked : n;
 }
 
 /* A rank that loads everything at the start, as every other does, needs all samples. */
@@ -100,7 +99,10 @@ static int open_loader(void *arg, struct stk_err *err)
     struct stk_loaded *l = arg;
     const struct stk_workload *w = l->c->w;
     bool all = stk_workload_loads_first(w) && w->access.offsets == STK_OFFSETS_SAME;
-    struct stk_loader_options o = {.batch = batch_of(w, l->ds)};
+    double samples = samples_per_step(w, l->ds), batch = fmin(ceil(samples), BATCH_MAX);
+    struct stk_loader_options o = {.batch = batch > 1 ? (uint32_t)batch : 1};
+    l->share = fmin(samples / o.batch, 1);
+    l->due = 1 - l->share; /* the first step has one */
     o.rank = all ? 0 : (uint32_t)l->plan.rank;
     o.world = all ? 1 : (uint32_t)l->plan.ranks;
     o.seed = w->dataset.seed;
@@ -173,8 +175,20 @@ int stk_loaded_all(struct stk_loaded *l, struct stk_err *err)
     return rc;
 }
 
+/* Whether this step has a batch: several may share one. */
+static bool is_due(struct stk_loaded *l)
+{
+    const double nearly = 1 - 1e-9; /* sums are rounded */
+    l->due += l->share;
+    bool due = l->due >= nearly;
+    l->due -= due;
+    return due;
+}
+
 int stk_loaded_next(struct stk_loaded *l, struct stk_err *err)
 {
+    if (!is_due(l))
+        return 0;
     int rc = next_batch(l, err);
     if (rc == 0) /* the end of an epoch; the data begins again */
         rc = next_batch(l, err);

@@ -73,8 +73,8 @@ static void add_change(struct stk_tuner *t, struct words *w, const struct stk_tu
         add_pair(w, "--reader", "stoker");
 }
 
-/* Steps of a run. The loader reads ahead further than a short run goes, so that it makes more of them:
- * as many as are expected to take no longer than a run may, an epoch at most. */
+/* Steps of a run. The loader reads ahead further than a short run goes, and its first batch takes the
+ * longest, so that it makes more of them: as many as are expected to take no longer than a run may. */
 static uint64_t steps_of(const struct stk_tuner *t, const struct stk_tune_candidate *c)
 {
     uint64_t steps = t->out->steps, most = t->s.w.training.most_steps;
@@ -85,8 +85,9 @@ static uint64_t steps_of(const struct stk_tuner *t, const struct stk_tune_candid
     if (!steps || !loader || !(c->predicted_s > 0) ||
         stk_bench_plan(&plan, &t->s.w, 0, t->s.ranks, NULL) < 0)
         return steps;
-    double fit = EPOCH_TIMES * t->run_s / c->predicted_s * (double)plan.steps;
-    uint64_t more = fit < (double)plan.steps ? (uint64_t)fit : plan.steps;
+    double fit = EPOCH_TIMES * t->run_s / c->predicted_s, all = (double)t->s.w.training.epochs;
+    fit = fit < 1 ? fit : floor(fmin(fit, all)); /* whole epochs */
+    uint64_t more = (uint64_t)(fit * (double)plan.steps);
     more = most && most < more ? most : more;
     return more > steps ? more : steps;
 }

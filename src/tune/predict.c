@@ -171,6 +171,7 @@ static double lanes_of(const struct stk_tune_subject *s, const struct stk_worklo
 struct way {
     const struct stk_workload *w;
     const struct stk_tune_storage *st;
+    bool served; /* that storage is served by CPUs of this node: memory, FUSE */
     bool loader, packed;
     bool unpacks; /* the copy that it reads is compressed */
     double shrunk; /* bytes of the packed data per byte of the data */
@@ -243,8 +244,9 @@ static double loader_io_seconds(const struct stk_tune_subject *s, const struct w
     double beside = rest.opens * y->st->open_s + rest.requests * y->st->latency_s;
     double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
     double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
+    double work = (think + decode) / cpus + (y->served ? ranks * wire : 0);
     return fmax(fmax(waits / LOADER_LANES, ranks * wire),
-                fmax(fmax(think / fmin(lanes, cpus), (think + decode) / cpus), beside / lanes));
+                fmax(fmax(think / fmin(lanes, cpus), work), beside / lanes));
 }
 
 static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
@@ -307,6 +309,16 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
 
 /* ---- a candidate ---------------------------------------------------------------------------- */
 
+static bool is_served(const struct stk_fs *fs)
+{
+    return fs && (fs->memory || strncmp(fs->name, "fuse", 4) == 0);
+}
+
+static const struct stk_fs *fs_of(const struct stk_tune_subject *s, const struct stk_tune_change *c)
+{
+    return c->where && c->copy.path ? s->near[c->near].fs : s->fs;
+}
+
 static const struct stk_tune_storage *storage_of(const struct stk_tune_subject *s,
                                                  const struct stk_tune_change *c)
 {
@@ -339,15 +351,21 @@ static double shrunk_by(const struct stk_tune_subject *s, const struct stk_tune_
 static double model(const struct stk_tuner *t, const struct stk_tune_candidate *c, double slower)
 {
     struct stk_workload w = {0};
-    struct way y = {.w = &w, .st = &t->s.storage, .shrunk = 1, .slower = slower};
+    struct way y = {.w = &w,
+                    .st = &t->s.storage,
+                    .served = is_served(t->s.fs),
+                    .shrunk = 1,
+                    .slower = slower};
     double seconds = NAN;
     for (size_t i = 0; i < c->nchanges; i++) {
         const struct stk_tune_change *x = &c->change[i];
         y.loader = y.loader || x->loader;
         y.packed = y.packed || x->use == STK_USE_LOADER;
         y.unpacks = y.unpacks || x->codec;
-        if (x->use != STK_USE_NOTHING)
+        if (x->use != STK_USE_NOTHING) {
             y.st = storage_of(&t->s, x);
+            y.served = is_served(fs_of(&t->s, x));
+        }
         if (x->use == STK_USE_LOADER)
             y.shrunk = shrunk_by(&t->s, x);
     }
