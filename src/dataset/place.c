@@ -106,7 +106,7 @@ void stk_place_remove(const char *place)
     size_t above = (size_t)(stk_base_name(place) - place);
     char *dir = in_cache(place, false) ? strndup(place, above) : NULL;
     if (dir)
-        (void)rmdir(dir); /* only an empty one */
+        (void)stk_rmdir_at(AT_FDCWD, dir); /* only an empty one */
     free(dir);
 }
 
