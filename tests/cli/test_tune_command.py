@@ -12,6 +12,7 @@ import pytest
 
 from conftest import STOKER, clean_env, make_images, run_stoker, until
 from packagelib import environment
+from slowfslib import slowfs
 from termlib import Terminal
 
 # No change is tried: only what is said about the command matters here.
@@ -165,6 +166,26 @@ def test_a_command_that_does_something_else_each_time(data):
     assert "the second 20 files" in notes(run) and "a seed, a cache" in notes(run)
     run = run_stoker("tune", *NOTHING, "--budget", "10h", "--", "sh", "-c", "cat data/* >/dev/null", cwd=data)
     assert "does something else" not in notes(run) and not left_in(data)
+
+
+IN_MEMORY = """
+import glob
+for epoch in range(3):
+    for path in sorted(glob.glob("data/*")):
+        open(path, "rb").read()
+"""
+
+
+def test_data_that_an_earlier_run_left_in_memory(tmp_path):
+    """The program reads from the page cache: what faster storage would gain, it has already."""
+    src, mnt, said = tmp_path / "src", tmp_path / "mnt", "from memory, where earlier runs had left it"
+    (src / "data").mkdir(parents=True)
+    for i in range(40):
+        (src / f"data/{i}.bin").write_bytes(b"x" * 5000)
+    with slowfs(src, mnt, read="20ms", cache="keep"):
+        command = ["--", sys.executable, "-c", IN_MEMORY]
+        assert said in notes(run_stoker("tune", *NOTHING, *command, cwd=mnt))
+        assert said not in notes(run_stoker("tune", *NOTHING, "--set", "reader.cache=fresh", *command, cwd=mnt))
 
 
 def test_lines_are_for_the_program(stoker, tmp_path):
