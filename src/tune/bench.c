@@ -17,7 +17,7 @@
 #define JSON_MAX    (16u << 20)
 #define GRACE_S     10
 #define PILOT_STEPS 8
-#define RUN_MIN_S   0.4  /* shorter ones are all start and end */
+#define RUN_MIN_S   0.4 /* shorter ones are all start and end */
 #define RUN_MAX_S   20.0
 #define RUNS_WANTED 60.0 /* in the budget: ten candidates, three rounds, two studies */
 #define EPOCH_TIMES 2.5  /* as long as a run should be: then a whole epoch is run */
@@ -73,8 +73,9 @@ static void add_change(struct stk_tuner *t, struct words *w, const struct stk_tu
         add_pair(w, "--reader", "stoker");
 }
 
-/* Steps of a run. The loader reads ahead further than a short run goes, and its first batch takes the
- * longest, so that it makes more of them: as many as are expected to take no longer than a run may. */
+/* Steps of a run. The loader reads ahead further than a short run goes, and its first batch takes
+ * the longest, so that it makes more of them: as many as are expected to take no longer than a run
+ * may. */
 static uint64_t steps_of(const struct stk_tuner *t, const struct stk_tune_candidate *c)
 {
     uint64_t steps = t->out->steps, most = t->s.w.training.most_steps;
@@ -166,8 +167,8 @@ static int read_result(struct stk_buf *json, struct seen *out, struct stk_err *e
                          .memory_bytes = number_in(r, "memory_bytes"),
                          .wall_s = number_in(r, "measured_seconds"),
                          .steps = number_in(one, "measured_steps"),
-                         .wait_s = number_in(one, "wait_seconds") +
-                                   number_in(one, "load_seconds") + number_in(one, "head_seconds"),
+                         .wait_s = number_in(one, "wait_seconds") + number_in(one, "load_seconds") +
+                                   number_in(one, "head_seconds"),
                          .save_s = number_in(r, "checkpoint_seconds"),
                          .compute_s = number_in(one, "compute_seconds")};
     read_io(r && r->type == STK_JOBJ ? stk_json_get(r, "io") : NULL, out);
@@ -248,8 +249,8 @@ static uint64_t epochs_that_fit(const struct stk_tuner *t, double epoch_s)
 }
 
 /* Steps of a run: whole epochs, if they are short. A part of an epoch does the loader wrong, which
- * reads ahead further than a short run goes; and it does the job as it is wrong, whose data gets into
- * the page cache meanwhile. So a job that was profiled is run whole, if it may. */
+ * reads ahead further than a short run goes; and it does the job as it is wrong, whose data gets
+ * into the page cache meanwhile. So a job that was profiled is run whole, if it may. */
 static uint64_t whole_epochs(struct stk_tuner *t, uint64_t steps)
 {
     struct stk_bench_plan plan;
@@ -292,7 +293,8 @@ int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
         bool all = seen.steps + (double)t->s.w.training.warmup < (double)steps;
         double fit = seen.steps * want / seen.wall_s;
         enough = all || seen.wall_s > want / 4 || (most && steps >= most);
-        t->run_s = all ? seen.wall_s : fmax(want, seen.wall_s); /* no run is longer than all of it */
+        t->run_s =
+            all ? seen.wall_s : fmax(want, seen.wall_s); /* no run is longer than all of it */
         t->run_cost_s = t->run_s + seen.took_s - seen.wall_s;
         uint64_t next = fit < 1e9 ? (uint64_t)fit : 1000000000u;
         next = whole_intervals(&t->s.w, next);

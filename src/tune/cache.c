@@ -1,8 +1,8 @@
 /*
  * cache.c - whether the data was in the page cache when the program was profiled. Runs drop it from
  * there, as a job finds it that reads more than fits into memory, or begins on another node. If the
- * program itself was much faster than such a run, it read cached data: then so do the runs, or gains
- * would be measured that it has had already.
+ * program itself was much faster than such a run, it read cached data: then so do the runs, or
+ * gains would be measured that it has had already.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -28,7 +28,8 @@ double stk_tune_own_epoch_s(const struct stk_tuner *t)
     if (!(t->plan->job.loop_s > 0) || stk_bench_plan(&plan, w, 0, t->s.ranks, NULL) < 0)
         return NAN;
     double steps = (double)plan.steps, all = steps * (double)w->training.epochs;
-    return t->plan->job.loop_s * steps / (w->training.most_steps ? (double)w->training.most_steps : all);
+    return t->plan->job.loop_s * steps /
+           (w->training.most_steps ? (double)w->training.most_steps : all);
 }
 
 static bool read_file(struct stk_tuner *t, const char *path, uint8_t *piece, double until_s)
@@ -77,16 +78,18 @@ static void say(struct stk_tuner *t, double own_s, double cold_s)
     stk_format_duration(cold_s, cold, sizeof cold);
     stk_format_duration(t->s.epoch_s, now, sizeof now);
     if (t->s.cached)
-        stk_tune_note(t->out,
-                      "The program read its data from memory, where earlier runs had left it (an "
-                      "epoch took %s; from storage: %s), and so do all runs here. For a job that finds "
-                      "none of it there: --set reader.cache=fresh",
-                      own, cold);
+        stk_tune_note(
+            t->out,
+            "The program read its data from memory, where earlier runs had left it (an "
+            "epoch took %s; from storage: %s), and so do all runs here. For a job that finds "
+            "none of it there: --set reader.cache=fresh",
+            own, cold);
     if (far_from(own_s, t->s.epoch_s) > log(FAR))
-        stk_tune_note(t->out,
-                      "An epoch of the program took %s, and %s as it is replayed here: its own gains may be "
-                      "others than those in the table. `--check` measures them",
-                      own, now);
+        stk_tune_note(
+            t->out,
+            "An epoch of the program took %s, and %s as it is replayed here: its own gains may be "
+            "others than those in the table. `--check` measures them",
+            own, now);
 }
 
 int stk_tune_settle_cache(struct stk_tuner *t, struct stk_err *err)

@@ -281,10 +281,10 @@ static double load_seconds(const struct stk_tune_subject *s, const struct way *y
 }
 
 /* Of data in memory, which is decoded beside computing or before it. */
-static double step_in_memory(const struct stk_tune_subject *s, const struct stk_workload *w,
-                             double compute)
+static double step_in_memory(const struct stk_tune_subject *s, const struct way *y, double compute)
 {
-    double think = w->reader.load == STK_LOAD_STORED ? think_seconds(w) : 0;
+    const struct stk_workload *w = y->w;
+    double think = w->reader.load == STK_LOAD_STORED ? y->slower * think_seconds(w) : 0;
     double cpus = at_least_one((double)s->cpus / (double)s->ranks);
     return w->reader.threads ? fmax(compute, think / fmin(lanes_of(s, w), cpus)) : compute + think;
 }
@@ -296,7 +296,7 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     double steps = steps_of(s, y), compute = stk_dist_mean(&w->training.compute);
     double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
     if (stk_workload_loads_first(w))
-        return steps * (step_in_memory(s, w, compute) + y->slower * load_seconds(s, y) / epochs);
+        return steps * (step_in_memory(s, y, compute) + y->slower * load_seconds(s, y) / epochs);
     /* One after the other. */
     double start = LOADER_START_S + LOADER_OPENS * (y->st->open_s + y->st->latency_s);
     if (y->loader)
