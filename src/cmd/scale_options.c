@@ -185,7 +185,8 @@ const struct stk_opt stk_scale_options[] = {
      .def = "0",
      .max = 100000,
      .offset = SETTING(plan.at_once),
-     .help = "Maximum number of jobs in the queue at a time; 0: all"},
+     .help = "Maximum number of jobs in the queue at a time; 0: all. 1 if the command waits for "
+             "storage that its jobs share"},
     {.name = "detach",
      .type = STK_OPT_FLAG,
      .incidental = true,

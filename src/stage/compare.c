@@ -126,6 +126,7 @@ static int run_points(struct compare *k, struct stk_err *err)
     p.metric_pick = STK_METRIC_MEDIAN;
     p.unit = "jobs";
     p.weak = true;
+    p.at_once = 1; /* all points read the same storage */
     p.via = k->plan->via;
     p.sbatch = k->plan->sbatch;
     rc = rc ? rc : stk_runner_new(&p, study, &k->out->runner, err);

@@ -238,6 +238,7 @@ static void set_plan(const struct stk_tuner *t, double budget_s, struct stk_runn
     p->budget_s = fmax(budget_s, 1);
     p->timeout_s = fmax(run_s, SLOWEST_S);
     p->metric = METRIC;
+    p->at_once = t->plan->storage ? 0 : 1; /* real storage is shared by all runs */
     p->via = t->plan->via;
     p->sbatch = t->plan->sbatch;
 }

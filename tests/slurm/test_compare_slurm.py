@@ -31,10 +31,10 @@ def test_jobs_at_once_are_jobs(slurm, place, shared):
     src, dst = place
     out = shared / "out.json"
     slurm.stoker("stage", "--compare", src, dst, "--executor", "slurm", "--runs", "1", "--jobs-at-once",
-                 "2", "--forms", "records", "--json", out, cwd=shared)
+                 "1,2", "--forms", "records", "--json", out, cwd=shared)
     result = json.loads(out.read_text())["result"]
     assert result["complete"] and result["via"] == "slurm"
-    assert [(p["jobs"], p["measured"]) for p in result["forms"][0]["points"]] == [(2, 2)]
+    assert [(p["jobs"], p["measured"]) for p in result["forms"][0]["points"]] == [(1, 1), (2, 2)]
     assert left(src, dst) == ["src"]
 
 
@@ -49,7 +49,13 @@ def test_an_interrupt_cancels_the_jobs(slurm, place, shared):
     def queue():
         return [name for name in slurm.run("squeue", "-h", "-o", "%j").out.split() if "files-n" in name]
 
-    until(lambda: len(queue()) == 2)
+    def waits_for_the_first():  # the next one would read from the storage that is being measured
+        (study,) = src.parent.glob("*/study/status.json")
+        return json.loads(study.read_text())["now"]["pending"]
+
+    until(queue)
+    until(waits_for_the_first)
+    assert len(queue()) == 1
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert "stopped by an interrupt" in err, err
