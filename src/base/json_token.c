@@ -176,8 +176,12 @@ int stk_json_number(struct stk_json_cur *c, bool *whole)
         p++;
         p = pass_digits(p + (p < end && (*p == '+' || *p == '-')), end);
     }
-    if (!p && end - digits >= 8 && memcmp(digits, "Infinity", 8) == 0)
-        return stk_json_bad(c, c->p, NO_INFINITY);
+    if (!p && end - digits >= 8 && memcmp(digits, "Infinity", 8) == 0) {
+        if (!c->record)
+            return stk_json_bad(c, c->p, NO_INFINITY);
+        *whole = false;
+        p = digits + 8;
+    }
     if (!p)
         return stk_json_bad(c, c->p, "not a number");
     c->p = p;
@@ -195,10 +199,15 @@ int stk_json_word(struct stk_json_cur *c)
         }
     }
     static const char *const not_json[] = {"NaN", "Infinity"};
-    for (size_t i = 0; i < 2; i++)
-        if ((size_t)(c->end - c->p) >= strlen(not_json[i]) &&
-            memcmp(c->p, not_json[i], strlen(not_json[i])) == 0)
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(not_json[i]);
+        if ((size_t)(c->end - c->p) < n || memcmp(c->p, not_json[i], n) != 0)
+            continue;
+        if (!c->record)
             return stk_json_bad(c, c->p, i ? NO_INFINITY : NO_NAN);
+        c->p += n;
+        return *not_json[i];
+    }
     return stk_json_bad(
         c, c->p, c->p == c->end ? "text ends where a value was expected" : "a value was expected");
 }

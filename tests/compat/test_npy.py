@@ -158,7 +158,7 @@ def test_npz_of_all_kinds(stoker, tmp_path, save):
 
 def test_structures(stoker, tmp_path):
     """Each member of a list of structures is a field; those that cannot be read are named."""
-    a = numpy.zeros(5, numpy.dtype([("n", "<i4"), ("v", "<f8", (3,)), ("s", "S5"), ("u", "U3"),
+    a = numpy.zeros(5, numpy.dtype([(("a title", "n"), "<i4"), ("v", "<f8", (3,)), ("s", "S5"), ("u", "U3"),
                                     ("c", "<c8"), ("big", ">i4"), ("when", "M8[s]"), ("ok", "?")],
                                    align=True))
     a["n"], a["v"][:, 1], a["s"], a["u"], a["c"], a["ok"] = range(5), 7, b"hi", "\u00e9", 2 + 3j, True

@@ -96,16 +96,17 @@ static int add_bool(struct stk_sample *s, const struct stk_csv_entry *e, struct 
     return add(s, e, &v, err);
 }
 
+/* alone: the cell is the whole row, where quotes tell an empty one from a blank line. */
 static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
-                          struct stk_csv_cell *c, struct stk_err *err)
+                          struct stk_csv_cell *c, bool alone, struct stk_err *err)
 {
     bool key = e->name_len == 3 && memcmp(e->name, "key", 3) == 0;
-    const char *nulls = "pqso", *null = strchr(nulls, e->type);
-    if (null && !c->n && !c->quoted)
+    const char *nulls = STK_CSV_NULLABLE, *null = strchr(nulls, e->type);
+    if (null && !c->n && (!c->quoted || alone))
         return add(s, e, &(struct stk_value){.kind = STK_JSON, .data = "null", .size = 4}, err);
     struct stk_csv_entry plain = *e;
     if (null) {
-        plain.type = "iftb"[null - nulls];
+        plain.type = STK_CSV_PLAIN[null - nulls];
         e = &plain;
     }
     if (e->type == STK_CSV_INT && !key) {
@@ -195,7 +196,7 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
             if (rc == 0)
                 rc = too_few(ctx.ncolumns, err);
             else if (rc == 1)
-                rc = explode_single(s, &e, &c, err);
+                rc = explode_single(s, &e, &c, ctx.ncolumns == 1, err);
         }
         if (rc < 0)
             return rc;
@@ -206,4 +207,17 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
     return rc;
 }
 
-const struct stk_codec stk_codec_csv = {.name = "csv", .title = "CSV row", .explode = explode};
+/* Only a column whose empty cells are null has values of two types. */
+static bool uniform(const char *context, size_t context_len)
+{
+    struct stk_csv_context ctx;
+    struct stk_csv_entry e;
+    int more = stk_csv_context_open(&ctx, context, context_len, NULL) < 0 ? -1 : 1;
+    while (more == 1 && (more = stk_csv_context_next(&ctx, &e, NULL)) == 1)
+        if (strchr(STK_CSV_NULLABLE, e.type))
+            return false;
+    return more == 0;
+}
+
+const struct stk_codec stk_codec_csv = {
+    .name = "csv", .title = "CSV row", .uniform = uniform, .explode = explode};

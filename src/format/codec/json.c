@@ -12,6 +12,7 @@
 #include "format/sample.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define MEMBERS_MAX (1u << 20)
 
@@ -46,6 +47,44 @@ static bool close_level(struct fill *f)
     return true;
 }
 
+/* The digits without the zeros before and behind them. */
+static const char *significant(const char *p, size_t *n)
+{
+    while (*n && *p == '0') {
+        p++;
+        --*n;
+    }
+    while (*n && p[*n - 1] == '0')
+        --*n;
+    return p;
+}
+
+/* True if the float f is what a whole number says: it has this value, or these digits when it is
+ * written with as few as possible, as JavaScript writes large floats. */
+static bool float_is(double f, const char *p, size_t n)
+{
+    char exact[400], shortest[STK_NUM_ROOM];
+    size_t kept = 0, len = stk_num_f64(shortest, fabs(f));
+    bool minus = *p == '-';
+    p += minus;
+    n -= minus;
+    if (snprintf(exact, sizeof exact, "%.0f", fabs(f)) == (int)n && memcmp(exact, p, n) == 0)
+        return true;
+    for (size_t i = 0; i < len && shortest[i] != 'e'; i++)
+        if (shortest[i] != '.')
+            shortest[kept++] = shortest[i];
+    const char *a = significant(shortest, &kept), *b = significant(p, &n);
+    return kept == n && memcmp(a, b, n) == 0;
+}
+
+/* Infinity as a word, not as a number that is too large. */
+static bool holds(double f, const char *p, size_t n)
+{
+    return isfinite(f) || p[n - 1] == 'y' || p[n - 1] == 'N';
+}
+
+#define FLOAT_DIGITS 15 /* every whole number of as many is a float */
+
 static bool put_leaf(struct fill *f, const char *p, size_t n)
 {
     int64_t i = 0;
@@ -60,13 +99,16 @@ static bool put_leaf(struct fill *f, const char *p, size_t n)
         return true;
     }
     enum stk_num kind = stk_num_parse(p, n, &i, &v);
-    if (kind == STK_NUM_NONE || !isfinite(v))
+    if (kind == STK_NUM_NONE || !holds(v, p, n))
         return false;
+    bool whole = kind == STK_NUM_INT || kind == STK_NUM_BIG;
+    if (f->dtype == STK_F64 && whole && n > FLOAT_DIGITS && !float_is(v, p, n))
+        return false; /* the array stays JSON, with its digits */
     memcpy(f->out + 8 * f->n++, f->dtype == STK_I64 ? (const void *)&i : &v, 8);
     return true;
 }
 
-/* False: not rectangular, empty somewhere, or too many dimensions. */
+/* False: not rectangular, empty somewhere, too many dimensions, or no type holds all numbers. */
 static bool fill_array(struct fill *f, const char *p, const char *end)
 {
     while (p < end) {
@@ -206,7 +248,7 @@ static int read_scalar(struct stk_sample *s, const char *raw, size_t n,
     uint8_t truth = *raw == 't';
     if (l->others || l->bigs)
         return 0;
-    if (!l->bools && (stk_num_parse(raw, n, &i, &f) == STK_NUM_NONE || !isfinite(f)))
+    if (!l->bools && (stk_num_parse(raw, n, &i, &f) == STK_NUM_NONE || !holds(f, raw, n)))
         return 0;
     const void *from = l->bools ? (const void *)&truth : l->ints ? (const void *)&i : &f;
     *v = (struct stk_value){.kind = STK_ARRAY,

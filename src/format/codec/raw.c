@@ -32,11 +32,18 @@ static int raw_implode(const struct stk_sample *s, struct stk_buf *out, struct s
     return stk_buf_check(out, err);
 }
 
+static bool uniform(const char *context, size_t context_len)
+{
+    (void)context, (void)context_len;
+    return true;
+}
+
 const struct stk_codec stk_codec_raw = {
     .name = "raw",
     .title = "bytes",
     .holds = STK_HOLDS_BYTES,
     .payload = true,
+    .uniform = uniform,
     .explode = raw_explode,
     .implode = raw_implode,
 };

@@ -125,5 +125,11 @@ static int arrange(const struct stk_field_spec *spec, const uint8_t *p, size_t n
     return 0;
 }
 
+static bool uniform(const char *context, size_t context_len)
+{
+    (void)context, (void)context_len;
+    return true;
+}
+
 const struct stk_codec stk_codec_tile = {
-    .name = "tile", .title = "array in tiles", .arrange = arrange};
+    .name = "tile", .title = "array in tiles", .uniform = uniform, .arrange = arrange};

@@ -355,16 +355,15 @@ static char letter_of(uint8_t kind, uint8_t dtype)
 static void put_type(struct writer *w, const struct stk_write_config *cfg, const struct column *c,
                      const struct stk_field *f)
 {
-    static const char plain[] = "iftb", nullable[] = "pqso";
     const struct stk_type *y = stk_types_find(cfg->types, f->name, f->name_len);
     uint8_t dtype = f->value.dtype, kind = y ? stk_type_kind(y, &dtype) : f->value.kind;
     char letter = letter_of(kind, dtype);
-    const char *at = y && stk_type_has_null(y) ? strchr(plain, letter) : NULL;
+    const char *at = y && stk_type_has_null(y) ? strchr(STK_CSV_PLAIN, letter) : NULL;
     if (c->array)
         stk_buf_printf(&w->types, "%c%llu ", letter == STK_CSV_FLOAT ? 'F' : 'I',
                        (unsigned long long)c->count);
     else
-        stk_buf_putc(&w->types, at ? nullable[at - plain] : letter);
+        stk_buf_putc(&w->types, at ? STK_CSV_NULLABLE[at - STK_CSV_PLAIN] : letter);
     stk_buf_put(&w->types, c->name, c->name_len);
     stk_buf_putc(&w->types, '\n');
 }

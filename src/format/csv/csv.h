@@ -29,6 +29,9 @@ enum stk_csv_type {
     STK_CSV_BOOL_NULL = 'o',
 };
 #define STK_CSV_TYPES "ueiwgftbjypqso"
+/* Types with null, and at the same places those without. */
+#define STK_CSV_NULLABLE "pqso"
+#define STK_CSV_PLAIN    "iftb"
 
 struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */

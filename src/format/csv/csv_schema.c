@@ -563,7 +563,8 @@ static bool is_element(const struct stk_csv_column *c, const char *stem, size_t 
            memcmp(c->name + stem_len, digits, (size_t)n) == 0;
 }
 
-/* The number of columns from `at` that are NAME_0, NAME_1, ..., and so one array; 0: none. */
+/* The number of columns from `at` that are NAME_0, NAME_1, ..., and so one array; 0: none. One
+ * column alone is an array only if that is given. */
 static size_t array_elements(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
                              size_t at, char *type)
 {
@@ -575,7 +576,7 @@ static size_t array_elements(const struct stk_csv_schema *sc, struct stk_csv_col
     *type = STK_CSV_UNKNOWN;
     for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++)
         *type = wider(*type, sc->column[at + n].type);
-    return strchr(NOT_ELEMENTS, *type) ? 0 : n;
+    return strchr(NOT_ELEMENTS, *type) || (n == 1 && !c->told) ? 0 : n;
 }
 
 int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, struct stk_err *err)
@@ -660,7 +661,11 @@ static int expand_entry(struct stk_csv_schema *sc, const struct stk_csv_entry *e
         return bad_context(err);
     for (uint64_t i = 0; i < e->count; i++) {
         struct stk_csv_column *c = &sc->column[sc->ncolumns++];
-        *c = (struct stk_csv_column){.name = e->name, .name_len = e->name_len, .type = e->type};
+        *c = (struct stk_csv_column){.name = e->name,
+                                     .name_len = e->name_len,
+                                     .type = e->type,
+                                     .told = true,
+                                     .single = !e->array};
         if (!e->array)
             return 0;
         char *name = stk_arena_alloc(&sc->arena, e->name_len + 24);
@@ -715,6 +720,7 @@ static int join(struct stk_csv_schema *a, const struct stk_csv_schema *b, struct
                                (int)(y->name_len < 200 ? y->name_len : 200), y->name,
                                (int)(x->name_len < 200 ? x->name_len : 200), x->name);
         x->type = wider(x->type, y->type);
+        x->single |= y->single;
     }
     a->header |= b->header;
     return 0;

@@ -20,6 +20,7 @@ static int walk_number(struct stk_json_cur *c, struct stk_json_leaves *leaves)
     leaves->ints += fits;
     leaves->floats += !fits;
     leaves->bigs += whole && !fits && *digits != '0';
+    leaves->words += *digits == 'I';
     return 0;
 }
 
@@ -28,6 +29,8 @@ static int walk_word(struct stk_json_cur *c, struct stk_json_leaves *leaves)
     int word = stk_json_word(c);
     leaves->bools += word == 't' || word == 'f';
     leaves->others += word == 'n';
+    leaves->floats += word == 'N' || word == 'I';
+    leaves->words += word == 'N' || word == 'I';
     return word < 0 ? word : 0;
 }
 

@@ -17,6 +17,7 @@ struct stk_json_leaves {
     uint64_t ints;   /* numbers that fit int64 */
     uint64_t floats; /* other numbers */
     uint64_t bigs;   /* whole numbers that do not fit int64 (counted in floats too) */
+    uint64_t words;  /* NaN and infinities (counted in floats, too) */
     uint64_t bools;
     uint64_t others; /* strings, nulls, objects */
     /* Not NULL: duplicate names in an object are STK_E_UNSUPPORTED. */

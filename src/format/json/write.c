@@ -64,6 +64,11 @@ static void put_base64(struct stk_buf *out, const uint8_t *p, size_t n)
     stk_buf_puts(out, "\"}");
 }
 
+static int refuse_nan(struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "JSON has no NaN and no infinity");
+}
+
 /* A JSON value: checked, and put on one line. */
 static int put_json(struct stk_buf *out, const char *p, size_t n, struct stk_err *err)
 {
@@ -73,6 +78,8 @@ static int put_json(struct stk_buf *out, const char *p, size_t n, struct stk_err
     int rc = stk_json_walk(&c, 1, &l);
     if (rc == 0)
         rc = stk_json_end(&c);
+    if (rc == 0 && l.words)
+        rc = refuse_nan(err);
     char *o = rc == 0 ? stk_buf_room(out, n) : NULL;
     if (!o)
         return rc;
@@ -139,7 +146,7 @@ static int put_value(struct stk_buf *out, const struct stk_value *v, unsigned de
         if (stk_value_count(v) == 0)
             stk_buf_puts(out, "[]"); /* ignores the other dimensions, which may be absurd */
         else if (!put_array(out, v, 0, &at))
-            return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "JSON has no NaN and no infinity");
+            return refuse_nan(err);
         return 0;
     default:
         break;

@@ -217,13 +217,27 @@ static int member_type(struct scan *s, struct stk_npy_member *m)
     return rc ? parse_type(s, d, len, &m->h) : 0;
 }
 
+/* 'name', or ('title', 'name'). */
+static int member_name(struct scan *s, struct stk_npy_member *m)
+{
+    bool titled = take(s, '(');
+    int rc = take_string(s, &m->name, &m->name_len);
+    if (rc == 0 && titled && !take(s, ','))
+        rc = bad(s, "the title of a member is not followed by its name");
+    if (rc == 0 && titled)
+        rc = take_string(s, &m->name, &m->name_len);
+    if (rc == 0 && titled && !take(s, ')'))
+        rc = bad(s, "the title and the name of a member do not end");
+    return rc;
+}
+
 /* ('name', '<f4') or ('name', '<f4', (3,)): it follows the previous member. */
 static int parse_member(struct scan *s, struct stk_npy_member *m, uint64_t *size)
 {
     uint64_t bytes;
     if (!take(s, '('))
         return bad(s, "a member of a structure is not a tuple");
-    int rc = take_string(s, &m->name, &m->name_len);
+    int rc = member_name(s, m);
     if (rc == 0 && !take(s, ','))
         rc = bad(s, "a member of a structure has no type");
     if (rc == 0)
