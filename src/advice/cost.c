@@ -145,7 +145,7 @@ static void unit_add(struct unit_time *u, const struct stk_prof_proc *q,
     u->to = fmax(u->to, q->end_s);
     u->any = true;
     u->sum_s += q->io_sum_s;
-    if (q->worker > 0 || q->born == STK_BORN_FORK) {
+    if (stk_prof_forked(q)) {
         u->worker_from = u->workers ? fmin(u->worker_from, q->start_s) : q->start_s;
         u->worker_to = fmax(u->worker_to, q->end_s);
         u->workers++;

@@ -37,9 +37,7 @@ static double marked_s(const struct stk_profile *p, uint32_t proc)
 struct unit {
     int32_t main; /* the process; -1: none */
     uint32_t workers;
-    double weight; /* of main */
-    double
-        begin_s; /* of the loop, since the job's start: the first mark, worker or read; -1: none */
+    double begin_s; /* of the loop, since the job's start: the first mark, worker or read; -1 */
 };
 
 static void earlier(double *begin, double at)
@@ -47,40 +45,18 @@ static void earlier(double *begin, double at)
     *begin = *begin < 0 || at < *begin ? at : *begin;
 }
 
-static double weight_of(const struct stk_prof_proc *q)
-{
-    return q->cpu_s + q->io_union_s + q->wait_processes_s + q->wait_threads_s;
-}
-
-/* A forkserver forks the workers, but the loop is that of the process that started it. */
-static bool serves(const struct stk_prof_proc *q)
-{
-    return q->parent >= 0 && q->command && strstr(q->command, "from multiprocessing.");
-}
-
-static int32_t loop_of(const struct stk_profile *p, int32_t proc)
-{
-    while (serves(&p->proc[proc]))
-        proc = p->proc[proc].parent;
-    return proc;
-}
-
-static void find_mains(const struct stk_profile *p, const uint32_t *of, struct unit *u, uint32_t n)
+static void find_mains(const struct stk_profile *p, const uint32_t *of, const int32_t *main,
+                       struct unit *u, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        u[i] = (struct unit){.main = -1, .begin_s = -1};
+        u[i] = (struct unit){.main = main[i], .begin_s = -1};
     for (uint32_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *q = &p->proc[i];
         struct unit *to = &u[of[i]];
-        if (q->worker && q->parent >= 0) {
-            to->workers = q->worker > to->workers ? q->worker : to->workers;
-            to->main = loop_of(p, q->parent);
-            to->weight = INFINITY;
-            earlier(&to->begin_s, q->start_s);
-        } else if (q->born != STK_BORN_FORK && weight_of(q) >= to->weight) {
-            to->main = (int32_t)i;
-            to->weight = weight_of(q);
-        }
+        if (!q->worker || q->parent < 0 || stk_profile_loop_of(p, i) != to->main)
+            continue;
+        to->workers = q->worker > to->workers ? q->worker : to->workers;
+        earlier(&to->begin_s, q->start_s);
     }
 }
 
@@ -279,7 +255,7 @@ static void add_library(struct stk_analysis *a)
 
 /* Without ranks: the program that did most. With ranks: all of them. */
 static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
-                      const struct calls *calls)
+                      const double *weight, const struct calls *calls)
 {
     const struct unit *most = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -288,7 +264,7 @@ static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n,
         bool ranked = a->p->proc[u[i].main].world > 0;
         if (ranked)
             add_unit(a, &u[i], calls);
-        else if (!most || weight_of(&a->p->proc[u[i].main]) > weight_of(&a->p->proc[most->main]))
+        else if (!most || weight[u[i].main] > weight[most->main])
             most = &u[i];
     }
     if (!a->loop.loops && most)
@@ -301,14 +277,17 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     size_t room = p->nprocs + 1;
     struct unit *u = stk_arena_alloc(&a->arena, room * sizeof *u);
     uint32_t *of = stk_arena_alloc(&a->arena, room * sizeof *of);
+    int32_t *main = stk_arena_alloc(&a->arena, room * sizeof *main);
+    double *weight = stk_arena_alloc(&a->arena, room * sizeof *weight);
     struct calls *calls = sum_calls(a);
-    if (!u || !of || !calls)
+    if (!u || !of || !main || !weight || !calls)
         return stk_err_nomem(err, room * sizeof *u);
     uint32_t n = stk_analysis_units(p, of);
-    find_mains(p, of, u, n);
+    stk_profile_mains(p, of, n, weight, main);
+    find_mains(p, of, main, u, n);
     begin_by_reads(a, of, u);
     begin_by_marks(p, of, u);
-    add_units(a, u, n, calls);
+    add_units(a, u, n, weight, calls);
     mean(&a->loop);
     add_library(a);
     if (strcmp(p->source, "stoker") != 0)

@@ -25,6 +25,7 @@ struct span {
 /* A row under construction. */
 struct row {
     struct span life;
+    bool any;
     uint32_t last_file; /* + 1: records are ordered by file */
 };
 
@@ -48,11 +49,12 @@ static uint32_t rows_of(const struct stk_profile *p, uint32_t *row, uint32_t *ra
 
 static void add_process(struct stk_rank_use *r, struct row *row, const struct stk_prof_proc *q)
 {
-    if (r->procs == 0) {
+    if (!row->any) {
         r->rank = q->world ? q->rank : 0;
         row->life = (struct span){q->start_s, q->end_s};
+        row->any = true;
     }
-    r->procs++;
+    r->procs += stk_prof_counts(q);
     r->cpu_s += q->cpu_s;
     row->life.from = fmin(row->life.from, q->start_s);
     row->life.to = fmax(row->life.to, q->end_s);
@@ -130,11 +132,6 @@ static bool does_io(const struct stk_prof_proc *q)
     return q->io_sum_s > 0;
 }
 
-static bool is_worker(const struct stk_prof_proc *q)
-{
-    return q->worker > 0 || q->born == STK_BORN_FORK;
-}
-
 /* Time with at least one thread in a call. The time line has the call time of all threads per bin;
  * if calls are independent, none is in progress for (1 - load/n)^n of a bin. At least that of the
  * busiest process, at most the sum of all. Exact with one thread. */
@@ -165,11 +162,11 @@ static double main_share(const struct stk_profile *p)
     double longest = 0, sum = 0;
     size_t n = 0;
     for (size_t i = 0; i < p->nprocs; i++)
-        if (!is_worker(&p->proc[i]) && does_io(&p->proc[i]))
+        if (!stk_prof_forked(&p->proc[i]) && does_io(&p->proc[i]))
             longest = fmax(longest, p->proc[i].end_s - p->proc[i].start_s);
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *q = &p->proc[i];
-        if (is_worker(q) || !does_io(q) || q->end_s - q->start_s < longest / 2)
+        if (stk_prof_forked(q) || !does_io(q) || q->end_s - q->start_s < longest / 2)
             continue;
         sum += fmin(q->io_union_s, p->run_s);
         n++;

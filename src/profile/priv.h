@@ -112,6 +112,7 @@ struct stk_pb {
     uint64_t unseen_read_bytes;
     bool told_status;    /* exit_status is set */
     double start_real_s; /* of the job */
+    uint32_t *by_time;   /* processes by their start, parents before children: profile/who.c */
 };
 
 /* profile/twins.c: adds a record of a thread; keeps them for the newest process; counts. */
@@ -205,6 +206,9 @@ int stk_pb_who(struct stk_pb *pb, struct stk_err *err); /* parents, workers, uni
 void stk_pb_env_rank(struct stk_pb *pb, uint32_t proc, const char *environment, size_t size);
 /* kernel_*, storage_*: without the children that were waited for. */
 int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err);
+
+/* profile/launch.c */
+int stk_pb_launch(struct stk_pb *pb, struct stk_err *err);
 
 /* profile/sum.c */
 int stk_pb_sort(struct stk_pb *pb, struct stk_err *err);

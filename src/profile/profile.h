@@ -25,6 +25,8 @@ struct stk_prof_proc {
     uint32_t rank, world; /* world 0: unknown */
     uint32_t unit;        /* what counts as a rank, from 0: all processes of a rank; without known
                              ranks, a started program and its forked workers */
+    bool launch; /* it only led to the program of its unit: a shim, a shell, env, and what these ran
+                    before that began. Never a worker */
     uint32_t host;        /* index */
     uint32_t worker; /* index among its parent's workers (forked or spawned, and reading data), from
                         1; 0: not a worker */
@@ -189,6 +191,25 @@ struct stk_profile {
  * releases. Trusts nothing in the files: a damaged log is left out and noted. */
 int stk_profile_read(const char *path, struct stk_profile *p, struct stk_err *err);
 void stk_profile_release(struct stk_profile *p);
+/* launch.c: the process that each of n units is about: the one that did most or waited for data,
+ * with its workers; -1: none. `unit` and `weight` have room for each process. */
+void stk_profile_mains(const struct stk_profile *p, const uint32_t *unit, uint32_t n,
+                       double *weight, int32_t *main);
+/* The process whose loop that worker serves; -1: unknown. */
+int32_t stk_profile_loop_of(const struct stk_profile *p, uint32_t worker);
+/* Whether it counts as a process of the job: not if it only led to a program. One that executes
+ * another program counts once. */
+static inline bool stk_prof_counts(const struct stk_prof_proc *q)
+{
+    return !q->launch && (!q->ended || strcmp(q->ended, "exec") != 0);
+}
+/* How many processes count, with their threads that did I/O. */
+uint64_t stk_profile_processes(const struct stk_profile *p, uint64_t *threads);
+/* Whether it is part of a program that was started, and not one of its own. */
+static inline bool stk_prof_forked(const struct stk_prof_proc *q)
+{
+    return (q->worker || q->born == STK_BORN_FORK) && !q->launch;
+}
 /* Calls fn for every traced operation, by process and in the order of their ends; non-zero
  * stops. */
 int stk_profile_events(const struct stk_profile *p,

@@ -272,6 +272,7 @@ static const struct {
     {"unite", stk_pb_unite, "needs the records by process, as they were read: before sort"},
     {"sort", stk_pb_sort, "sums the records file by file; drops unused files"},
     {"sums", stk_pb_sums, "a rank and its workers count once: after who"},
+    {"launch", stk_pb_launch, "weighs processes and what they moved: after sums; before bins"},
     {"twins", stk_pb_twins, "compares threads with their process: after sums"},
     {"kernel", stk_pb_kernel,
      "compares with the observed bytes: after sums; by parents: after who"},

@@ -254,7 +254,7 @@ int stk_pb_who(struct stk_pb *pb, struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
     size_t bytes = (p->nprocs + 1) * sizeof(uint32_t);
-    uint32_t *by_time = stk_arena_alloc(&pb->temp, bytes);
+    uint32_t *by_time = pb->by_time = stk_arena_alloc(&pb->temp, bytes);
     uint32_t *by_number = stk_arena_alloc(&pb->temp, bytes);
     if (!by_time || !by_number)
         return stk_err_nomem(err, bytes);

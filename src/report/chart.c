@@ -355,7 +355,7 @@ static struct split main_split(const struct stk_profile *p)
     for (size_t i = 0; i < p->nrecs; i++) {
         const struct stk_prof_rec *rec = &p->rec[i];
         if (!stk_api_moves(rec->api) || rec->proc >= p->nprocs ||
-            p->proc[rec->proc].born == STK_BORN_FORK)
+            stk_prof_forked(&p->proc[rec->proc]))
             continue;
         s.read += (double)rec->n.c[STK_C_READ_NS];
         s.write += (double)rec->n.c[STK_C_WRITE_NS];

@@ -33,6 +33,7 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_put_u64(w, "world", o->world);
     stk_jw_put_str(w, "host", o->host < p->nhosts ? p->host[o->host].name : NULL);
     stk_jw_put_u64(w, "worker", o->worker);
+    stk_jw_put_bool(w, "launch", o->launch);
     stk_jw_put_str(w, "exe", o->exe);
     stk_jw_put_str(w, "command", o->command);
     stk_jw_put_str(w, "cwd", o->cwd);

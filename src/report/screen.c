@@ -65,20 +65,13 @@ static void put_when(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&line);
 }
 
-/* Workers: simultaneous ones; a loader may restart them for every epoch. A process that executes
- * another program is listed once per program, and counted once. */
-static uint64_t count_processes(const struct stk_analysis *a, uint64_t *workers, uint64_t *threads)
+/* Simultaneous ones: a loader may restart them for every epoch. */
+static uint64_t count_workers(const struct stk_analysis *a)
 {
     uint64_t n = 0;
-    *workers = *threads = 0;
-    for (size_t i = 0; i < a->p->nprocs; i++) {
-        const struct stk_prof_proc *q = &a->p->proc[i];
-        *threads += q->threads;
-        n += !q->ended || strcmp(q->ended, "exec") != 0;
-    }
     for (size_t i = 0; i < a->nranks; i++)
-        *workers += a->rank[i].workers;
-    return n ? n : a->p->nprocs;
+        n += a->rank[i].workers;
+    return n;
 }
 
 static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
@@ -108,7 +101,8 @@ static void put_where(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
     char text[64];
-    uint64_t workers, threads, processes = count_processes(r->a, &workers, &threads);
+    uint64_t workers = count_workers(r->a), threads;
+    uint64_t processes = stk_profile_processes(p, &threads);
     struct stk_buf line = STK_BUF_INIT;
     stk_buf_puts(&line, stk_word_many(p->nranks, "rank", text, sizeof text));
     stk_buf_printf(&line, ", %s", stk_word_many(processes, "process", text, sizeof text));

@@ -108,7 +108,7 @@ void stk_report_ranks(const struct stk_report *r, struct stk_buf *out)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-/* "rank 3 worker 1", as far as known. */
+/* "rank 3 worker 1", "rank 3 launch", as far as known. */
 static const char *who(const struct stk_prof_proc *p, char *buf, size_t size)
 {
     char worker[32] = "", rank[32] = "";
@@ -116,6 +116,8 @@ static const char *who(const struct stk_prof_proc *p, char *buf, size_t size)
         snprintf(rank, sizeof rank, "rank %lu", (unsigned long)p->rank);
     if (p->worker)
         snprintf(worker, sizeof worker, "worker %lu", (unsigned long)p->worker);
+    else if (p->launch)
+        snprintf(worker, sizeof worker, "launch");
     snprintf(buf, size, "%s%s%s", rank, *rank && *worker ? " " : "", worker);
     return *buf ? buf : "-";
 }

@@ -222,6 +222,7 @@ static void put_facts(struct stk_jw *w, const struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
     const uint64_t *c = a->job.n.c;
+    uint64_t threads, processes = stk_profile_processes(p, &threads);
     stk_pg_facts(w);
     put_start(w, p);
     stk_pg_fact(w, "Ran", p->run_s, "s");
@@ -230,7 +231,7 @@ static void put_facts(struct stk_jw *w, const struct stk_analysis *a)
     stk_pg_fact_text(w, "Host", p->nhosts == 1 ? p->host[0].name : NULL);
     stk_pg_fact(w, "Hosts", p->nhosts > 1 ? (double)p->nhosts : NAN, "count");
     stk_pg_fact(w, "Ranks", (double)p->nranks, "count");
-    stk_pg_fact(w, "Processes", (double)p->nprocs, "count");
+    stk_pg_fact(w, "Processes", (double)processes, "count");
     stk_pg_fact(w, "Files", (double)a->job.files, "count");
     stk_pg_fact(w, "Read", (double)c[STK_C_READ_BYTES], "B");
     stk_pg_fact(w, "Reads", (double)c[STK_C_READS], "count");

@@ -193,7 +193,7 @@ static void unit_names(const struct stk_profile *p, char (*name)[16], bool *rank
     *ranks = false;
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *o = &p->proc[i];
-        if (o->unit >= p->nunits || name[o->unit][0])
+        if (o->launch || o->unit >= p->nunits || name[o->unit][0])
             continue;
         snprintf(name[o->unit], sizeof name[0], "%u", o->world ? o->rank : o->pid);
         *ranks = *ranks || o->world;

@@ -149,6 +149,7 @@ static void workers_without_ranks(void)
         struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
         if (i)
             proflog_read(&r, 0, 100);
+        l.head.cpu_ns = 100000000;
         proflog_put(&l, &r);
         snprintf(name, sizeof name, "epochs/n1.%u.0.stklog", 100 + i);
         proflog_write(&l, name);
@@ -171,6 +172,65 @@ static void workers_without_ranks(void)
     CHECK_INT(p.proc[6].unit, 1);
     CHECK_INT(p.proc[5].worker, 1); /* one at a time: the same worker four times */
     stk_profile_release(&p);
+}
+
+/* A process of a launch chain: its log is NAME, and that of its parent, or of what it was before. */
+static void one_step(const char *name, uint32_t pid, uint32_t ppid, uint32_t born,
+                     const char *parent, double from_s, double to_s, uint32_t end,
+                     uint64_t read_bytes, const char *env)
+{
+    struct proflog l;
+    char path[80];
+    proflog_init(&l, pid, ppid, from_s);
+    l.head.born = born;
+    l.head.end = end;
+    l.head.end_ns = l.head.last_ns = (uint64_t)((to_s - from_s) * 1e9);
+    l.head.cpu_ns = l.head.end_ns;
+    snprintf(l.head.parent, sizeof l.head.parent, "%s", parent);
+    proflog_env(&l, env);
+    struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
+    if (read_bytes)
+        proflog_read(&r, 0, read_bytes);
+    proflog_put(&l, &r);
+    snprintf(path, sizeof path, "launch/%s", name);
+    proflog_write(&l, path);
+}
+
+/* A shim of bash finds the interpreter with forked readers and small programs, one of them from a
+ * subshell without a log, and becomes it. The rank is the interpreter; without ranks as well. A
+ * program before it that moves data is no step on the way, and neither is one after it. */
+static void launch_chains(void)
+{
+    for (int ranked = 0; ranked < 2; ranked++) {
+        const char *env = ranked ? "RANK=1 WORLD_SIZE=2" : "A=1";
+        struct stk_profile p;
+        uint64_t threads;
+        const char *dir = folder("launch");
+        one_step("n1.100.0.stklog", 100, 1, STK_BORN_START, "", 0, 1, STK_END_EXEC, 300, env);
+        one_step("n1.100.1.stklog", 100, 1, STK_BORN_EXEC, "n1.100.0.stklog", 1, 9, STK_END_EXIT,
+                 5000000, env);
+        one_step("n1.101.0.stklog", 101, 100, STK_BORN_FORK, "n1.100.0.stklog", 0.1, 0.3,
+                 STK_END_EXIT, 2000, env);
+        one_step("n1.102.0.stklog", 102, 100, STK_BORN_FORK, "n1.100.0.stklog", 0.3, 0.4,
+                 STK_END_EXEC, 0, env);
+        one_step("n1.102.1.stklog", 102, 100, STK_BORN_EXEC, "n1.102.0.stklog", 0.4, 0.5,
+                 STK_END_EXIT, 0, env);
+        one_step("n1.103.0.stklog", 103, 99, STK_BORN_START, "", 0.5, 0.6, STK_END_EXIT, 0, env);
+        one_step("n1.104.0.stklog", 104, 100, STK_BORN_START, "", 0.6, 0.9, STK_END_EXIT, 3000000,
+                 env);
+        one_step("n1.105.0.stklog", 105, 100, STK_BORN_FORK, "n1.100.1.stklog", 2, 8,
+                 STK_END_EXIT, 6000000, env);
+        CHECK_INT(read_it(dir, &p), 0);
+        CHECK_INT(p.nprocs, 8);
+        for (uint32_t i = 0; i < p.nprocs; i++)
+            CHECK_INT(p.proc[i].launch, !(i == 1 || i >= 6));
+        CHECK_INT(stk_profile_processes(&p, &threads), 3);
+        CHECK_INT(p.nunits, ranked ? 1 : 2);
+        CHECK_INT(p.proc[2].worker, 0);
+        CHECK_INT(p.proc[7].worker, 1);
+        CHECK_INT(p.proc[7].unit, p.proc[0].unit);
+        stk_profile_release(&p);
+    }
 }
 
 /* Two containers, each with its own process 1: whose child process 2 is, is not a matter of which
@@ -413,6 +473,7 @@ int main(int argc, char **argv)
     CHECK_RUN(many_stretches);
     CHECK_RUN(ranks_and_workers);
     CHECK_RUN(workers_without_ranks);
+    CHECK_RUN(launch_chains);
     CHECK_RUN(numbers_of_containers);
     CHECK_RUN(kernel_counts);
     CHECK_RUN(time_lines);
