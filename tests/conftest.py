@@ -237,6 +237,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): tests that share a slow fixture")
     config.addinivalue_line("markers", "long: more of the same; `make check-stress` runs it")
     config.addinivalue_line("markers", "idle: needs an idle machine; `make check-timing` runs it")
+    config.addinivalue_line("markers", "others: needs what the distribution has not (TensorFlow, JAX, Darshan) or a GPU; "
+                            "`make check-frameworks` runs it")
     config.addinivalue_line("markers", "builds: needs a build of its own; `make check-builds` runs it")
     log = os.environ.get("STOKER_TEST_LOG")
     if log and "PYTEST_XDIST_WORKER" not in os.environ:

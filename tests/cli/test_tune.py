@@ -43,6 +43,16 @@ def job(stoker, tmp_path):
     return make
 
 
+def measured(stoker, what, *ids):
+    """The result with these candidates measured: a busy machine needs a larger budget for that."""
+    for budget in ("5s", "40s", "5m"):
+        result = stoker(*what, "--budget", budget, "--json", "-").json()["result"]
+        seen = {c["id"]: c for c in result["candidates"]}
+        if all(seen[name]["epoch_s"] for name in ids):
+            break
+    return result, seen
+
+
 def tuned(stoker, workload, data, *options, rc=0):
     run = stoker("tune", workload, "--data", data, "--near", data, "--json", "-", *options, rc=rc)
     result = run.json()["result"]
@@ -297,10 +307,10 @@ def test_a_command_that_fails(stoker, tmp_path):
 def test_a_dataset(stoker, images):
     """The question of a new user: this folder, what now?"""
     before = tree_of(images[0])
-    run = stoker("tune", images[0], "--only", "threads,loader", "--near", images[0], "--budget", "5s", "--json", "-")
-    result = run.json()["result"]
-    assert result["files"] == 15 and result["candidates"][0]["epoch_s"] > 0
-    loader = next(c for c in result["candidates"] if c["id"] == "loader")["costs"]
+    what = ["tune", images[0], "--only", "threads,loader", "--near", images[0]]
+    result, seen = measured(stoker, what, "baseline", "loader")
+    assert result["files"] == 15 and seen["baseline"]["epoch_s"] > 0
+    loader = seen["loader"]["costs"]
     assert loader["once_s"] > 0 and loader["disk_bytes"] > 0, loader  # its index: made once, not in every run
     assert tree_of(images[0]) == before
     assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
@@ -370,10 +380,8 @@ def test_no_space_for_a_sample(stoker, tmp_path):
     for i in range(100):
         (tmp_path / "data").mkdir(exist_ok=True)
         (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 40000)
-    run = stoker("tune", tmp_path / "data", "--only", "pack,threads", "--near", tmp_path, "--space", "1700K", "--budget", "3s",
-                 "--json", "-")
-    result = run.json()["result"]
-    seen = {c["id"]: c for c in result["candidates"]}
+    what = ["tune", tmp_path / "data", "--only", "pack,threads", "--near", tmp_path, "--space", "1700K"]
+    result, seen = measured(stoker, what, "baseline")
     assert result["sample_bytes"] == result["bytes"] and seen["baseline"]["epoch_s"] > 0
     assert seen["pack"]["verdict"] in ("skipped", "dropped")
     error = stoker("tune", tmp_path / "data", "--set", "training.batch=1000", rc=2).err

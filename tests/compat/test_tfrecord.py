@@ -327,6 +327,7 @@ def tensorflow():
     return run
 
 
+@pytest.mark.others
 def test_tensorflow_writes(stoker, tmp_path, tensorflow):
     """What TensorFlow itself writes, in each compression, would not be read right."""
     tensorflow(TF_WRITE, tmp_path)
@@ -340,6 +341,7 @@ def test_tensorflow_writes(stoker, tmp_path, tensorflow):
         assert stoker("verify", tmp_path / f"tf{kind}.tfrecord").rc == 0
 
 
+@pytest.mark.others
 def test_tensorflow_reads(stoker, tmp_path, images, tensorflow):
     """TensorFlow itself would not read what we pack."""
     folder, files = images

@@ -12,6 +12,7 @@ from conftest import STOKER
 from profilelib import HERE, bare_env
 
 
+@pytest.mark.others
 def test_equal_to_darshan():
     """Sites compare our numbers with those they know."""
     prefix = os.environ.get("STOKER_DARSHAN")

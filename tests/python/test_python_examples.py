@@ -41,6 +41,7 @@ def test_convert_and_read(digits, tmp_path):
     assert len(orders) == 2 and orders[0] == orders[1]
 
 
+@pytest.mark.others
 def test_tensorflow(digits, tmp_path):
     """TensorFlow trains on the same data, and reads the shards without stoker."""
     candidate = os.environ.get("STOKER_TF_PYTHON")

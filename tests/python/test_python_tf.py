@@ -10,6 +10,8 @@ from pythonlib import environment, python, stoker, write_records
 
 import numpy as np
 
+pytestmark = pytest.mark.others
+
 
 @pytest.fixture(scope="module")
 def tensorflow():

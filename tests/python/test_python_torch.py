@@ -216,6 +216,7 @@ print(batch["x"].shape, batch["label"].tolist(), batch.ids.tolist(), batch["ok"]
     assert out.split("]) ")[1].strip() == "[0, 1, 2, 3] [0, 1, 2, 3] [True, False, True, False]"
 
 
+@pytest.mark.others
 def test_on_a_gpu(table):
     """Batches are copied to the GPU one ahead; pinned memory is not used again too early."""
     if not torch.cuda.is_available():

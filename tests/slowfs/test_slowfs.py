@@ -11,6 +11,7 @@ import mmap
 import os
 import pathlib
 import random
+import secrets
 import signal
 import statistics
 import subprocess
@@ -590,13 +591,16 @@ def test_daemon_is_gone_after_unmount(tmp_path):
     src, data = one_file(tmp_path, 5000)
     with slowfs(src, tmp_path / "mnt"):
         pass  # skips where it cannot run
-    mnt, stats = (tmp_path / "mnt").resolve(), tmp_path / "s.json"
-    subprocess.run([slowfs_binary(), "src", "mnt", "--stats", "s.json"], cwd=tmp_path, check=True,
+    name = f"mnt-{secrets.token_hex(8)}"  # nobody else on this machine has a process with this word
+    mnt, stats = tmp_path.resolve() / name, tmp_path / "s.json"
+    mnt.mkdir()
+    subprocess.run([slowfs_binary(), "src", name, "--stats", "s.json"], cwd=tmp_path, check=True,
                    stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
+    assert running_on(name)
     assert (mnt / "x.rec").read_bytes() == data  # mounted when the command returns
     subprocess.run(["fusermount3", "-u", mnt], check=True)
     until(stats.exists)
-    until(lambda: not running_on("mnt"))
+    until(lambda: not running_on(name))
     assert json.loads(stats.read_text())["opens"] == 1
     assert not os.path.ismount(mnt)
 
