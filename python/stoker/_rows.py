@@ -47,7 +47,7 @@ class Source:
         return sample if primed == number and field in sample else self.samples[number]
 
     def several(self, numbers, field):
-        """Samples with that field, with as few reads as bring them."""
+        """Samples with that field, in as few reads as possible."""
         for number in numbers:
             note(self, number, field)
         return self.samples.__getitems__(numbers)

@@ -103,7 +103,7 @@ class Samples:
         return self.handle.read(self._number(i))
 
     def __getitems__(self, indices):
-        """Several samples with as few reads as bring them: a list. A torch DataLoader calls it."""
+        """Several samples as a list, in as few reads as possible. A torch DataLoader calls it."""
         return self.handle.read_many(array.array("Q", map(self._number, indices)).tobytes())
 
     def __iter__(self):

@@ -141,20 +141,20 @@ static void how_known(const struct stk_loop *l, struct stk_buf *out)
     char many[40];
     switch (l->how) {
     case STK_LOOP_MARKS:
-        stk_buf_puts(out, "from marked phases");
+        stk_buf_puts(out, "measured in its marked phases");
         break;
     case STK_LOOP_WORKERS:
-        stk_buf_printf(out, "from its waits for %s",
+        stk_buf_printf(out, "measured in its waits for %s",
                        stk_word_many(l->workers, "worker", many, sizeof many));
         break;
     case STK_LOOP_PIPES:
-        stk_buf_puts(out, "from its waits for what other programs send it");
+        stk_buf_puts(out, "measured in its waits for data from other programs");
         break;
     case STK_LOOP_THREADS:
-        stk_buf_puts(out, "from its waits for other threads");
+        stk_buf_puts(out, "measured in its waits for other threads");
         break;
     default:
-        stk_buf_puts(out, "from its own calls: nobody reads for it");
+        stk_buf_puts(out, "measured in its own I/O calls; no worker processes");
     }
 }
 

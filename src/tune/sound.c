@@ -151,11 +151,11 @@ static void say(struct look *l, size_t files)
     bool all = l->looked == files;
     if (l->broken)
         stk_tune_note(l->t->out,
-                      "%zu of %zu files%s cannot be read as what %s name%s: %s. Mend or remove "
-                      "%s first (`stoker verify` reads everything): packed, %s would be as broken",
+                      "%zu of %zu files%s cannot be read as what %s name%s: %s. Repair or remove "
+                      "%s first: packing does not repair %s (`stoker verify` reads everything)",
                       l->broken, l->looked, all ? "" : " that were looked at",
                       l->broken > 1 ? "their" : "its", l->broken > 1 ? "s say" : " says", l->first,
-                      l->broken > 1 ? "them" : "it", l->broken > 1 ? "they" : "it");
+                      l->broken > 1 ? "them" : "it", l->broken > 1 ? "them" : "it");
 }
 
 /* Whether changes with a loader decode, and how: if the job decodes pictures, and reads nothing else. */

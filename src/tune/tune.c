@@ -166,8 +166,8 @@ static void note_one_thread(struct stk_tuner *t)
     if (w->ngroups && t->plan->job.known && !w->reader.threads && think_s > MUCH * t->s.epoch_s)
         stk_tune_note(t->out,
                       "One thread of the program reads, decodes and computes. Its CPU time, %s per "
-                      "epoch, counts as decoding, which workers and loaders do beside computing: if it "
-                      "trains with the CPU, it gains less",
+                      "epoch, is treated as decoding, which can overlap with training. If it trains on "
+                      "the CPU, expect a smaller speedup",
                       (stk_format_duration(think_s, cpu, sizeof cpu), cpu));
 }
 

@@ -73,11 +73,11 @@ def loop(profile, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("how, known_from, says", [
-    ("by_queue", "threads", "from its waits for other threads"),
-    ("by_imap", "workers", "from its waits for 1 worker"),
-    ("by_pipe", "workers", "from its waits for 1 worker"),
-    ("by_spawn", "workers", "from its waits for 1 worker"),
-    ("by_program", "pipes", "from its waits for what other programs send it"),
+    ("by_queue", "threads", "measured in its waits for other threads"),
+    ("by_imap", "workers", "measured in its waits for 1 worker"),
+    ("by_pipe", "workers", "measured in its waits for 1 worker"),
+    ("by_spawn", "workers", "measured in its waits for 1 worker"),
+    ("by_program", "pipes", "measured in its waits for data from other programs"),
 ])
 def test_waits_for_others(loop, how, known_from, says):
     m, screen = loop(how)
