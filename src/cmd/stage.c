@@ -16,6 +16,8 @@
 #include "load/options.h"
 #include "stage/spread.h"
 
+#define AGE_S (168 * 3600) /* copies in a DST that were not used for longer go */
+
 #define AT(field) offsetof(struct stk_stage_settings, field)
 
 static const struct stk_opt options[] = {
@@ -57,10 +59,11 @@ static const struct stk_opt options[] = {
     {.name = "keep",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
-     .def = "168h",
+     .min = 1,
      .offset = AT(keep_s),
-     .help = "In a DST that you name: copies that were not used for TIME may be removed to make "
-             "room"},
+     .help = "In a DST that you name: keep the copy for TIME after its last use, whatever needs "
+             "room; copies that were not used for TIME are removed (default: 168h, and not kept "
+             "once no job uses them)"},
     {.name = "dry-run",
      .type = STK_OPT_FLAG,
      .offset = AT(dry_run),
@@ -257,8 +260,13 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
 {
     const struct stk_stage_settings *s = job->s;
     struct stk_err *err = &job->run->err;
-    struct stk_tier_options o = {
-        .make = true, .limit_bytes = s->limit_bytes, .age_s = named ? (uint64_t)s->keep_s : 0};
+    struct stk_tier_options o = stk_stage_tier_options(job->run);
+    o.make = o.hold = true;
+    o.limit_bytes = s->limit_bytes;
+    if (named) {
+        o.keep_s = (uint64_t)s->keep_s;
+        o.age_s = o.keep_s ? o.keep_s : AGE_S;
+    }
     const char *base = stk_base_name(path);
     char *above = strndup(path, (size_t)(base - path));
     int rc = above ? 0 : stk_err_nomem(err, strlen(path));

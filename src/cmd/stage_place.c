@@ -16,7 +16,10 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "io/io.h"
+#include "sched/over.h"
 #include "stage/sweep.h"
+
+#define ASK_S 5.0 /* for Slurm, to say whether a job runs */
 
 static int stopped(void *user)
 {
@@ -77,6 +80,24 @@ static struct stk_target *find_begun(struct stk_stage_job *job, const struct stk
 static void say_gone(void *user, const char *path)
 {
     stk_say(user, "removed the copies of a job that is over: %s\n", path);
+}
+
+static void say_removed(void *user, const struct stk_tier_info *info)
+{
+    char size[32];
+    stk_say(user, "removed the copy of %s (%s), which no job uses: %s\n", info->source,
+            stk_format_size(info->bytes_there, size, sizeof size), info->path);
+}
+
+static int is_over(const char *job)
+{
+    const struct stk_slurm how = {.timeout_s = ASK_S};
+    return stk_job_is_over(job, &how);
+}
+
+struct stk_tier_options stk_stage_tier_options(struct stk_run *run)
+{
+    return (struct stk_tier_options){.job_over = is_over, .removed = say_removed, .user = run};
 }
 
 void stk_stage_tidy(struct stk_run *run)

@@ -33,7 +33,8 @@ static int visit(struct tour *t, const char *path,
                  int (*see)(void *user, const struct stk_tier_info *info), bool make,
                  struct stk_tier **tier)
 {
-    const struct stk_tier_options o = {.make = make};
+    struct stk_tier_options o = stk_stage_tier_options(t->run);
+    o.make = make;
     int rc = stk_tier_open(path, &o, tier, &t->run->err);
     t->tier = path;
     t->n = 0;
@@ -136,7 +137,7 @@ static int evict_in(void *user, const char *path)
         stk_jw_open(&t->run->json, '{');
         stk_jw_put_str(&t->run->json, "tier", path);
         stk_jw_put_str(&t->run->json, "set", t->id[i]);
-        bool gone = stk_tier_evict(tier, t->id[i], &err) == 0;
+        bool gone = stk_tier_evict(tier, t->id[i], false, &err) == 0;
         stk_jw_put_bool(&t->run->json, "evicted", gone);
         stk_jw_close(&t->run->json, '}');
         if (gone)

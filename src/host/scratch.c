@@ -72,11 +72,12 @@ static unsigned long long read_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long long)st.st_ino : 0;
 }
 
-static void name_session(char buf[STK_JOB_ID_MAX])
+const char *stk_session_id(char buf[STK_JOB_ID_MAX])
 {
     char boot[12];
     read_boot(boot);
     snprintf(buf, STK_JOB_ID_MAX, SESSION "%ld-%s-%llu", (long)getsid(0), boot, read_namespace());
+    return buf;
 }
 
 const char *stk_job_id(char buf[STK_JOB_ID_MAX])
@@ -87,7 +88,7 @@ const char *stk_job_id(char buf[STK_JOB_ID_MAX])
     if (job)
         snprintf(buf, STK_JOB_ID_MAX, "%s", job);
     else
-        name_session(buf);
+        (void)stk_session_id(buf);
     for (char *p = buf; *p; p++)
         if (!strchr(safe, *p))
             *p = '_';
@@ -109,18 +110,22 @@ static bool has_processes(long sid)
     return found;
 }
 
-int stk_job_over(const char *id)
+int stk_session_over(const char *id)
 {
     struct session s;
-    char ours[STK_JOB_ID_MAX], boot[12];
-    if (strcmp(id, stk_job_id(ours)) == 0)
-        return 0;
+    char boot[12];
     if (sscanf(id, SESSION "%ld-%11[0-9a-z]-%llu", &s.sid, s.boot, &s.ns) != 3)
         return -1;
     read_boot(boot);
     if (strcmp(s.boot, boot) != 0)
         return 1;
     return s.ns != read_namespace() || s.sid <= 0 ? -1 : !has_processes(s.sid);
+}
+
+int stk_job_over(const char *id)
+{
+    char ours[STK_JOB_ID_MAX];
+    return strcmp(id, stk_job_id(ours)) == 0 ? 0 : stk_session_over(id);
 }
 
 char *stk_scratch_tier(const char *folder)

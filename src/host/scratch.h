@@ -27,6 +27,10 @@ const char *stk_job_detect(const char **scheduler);
  * '-' and '_'): the id of the batch job, else $STOKER_JOB, else the session of this process on this
  * boot of the machine ("session-SID-BOOT-NAMESPACE"). Returns buf. */
 const char *stk_job_id(char buf[STK_JOB_ID_MAX]);
+/* The name of this session alone, whatever the job. Returns buf. */
+const char *stk_session_id(char buf[STK_JOB_ID_MAX]);
+/* Whether the session of that name is over, as stk_job_over(). */
+int stk_session_over(const char *id);
 /* Whether the job or session of that name is over: 1: it is, 0: it is not, -1: not known, ask its
  * scheduler (sched/over.h). */
 int stk_job_over(const char *id);

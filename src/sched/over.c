@@ -1,6 +1,7 @@
 /* over.c - asks the processes of this node, then Slurm, whether a job is over. */
 #include "sched/over.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,13 @@ static int ask_slurm(uint64_t id, const struct stk_slurm *how)
 
 int stk_job_is_over(const char *id, const struct stk_slurm *how)
 {
+    static _Atomic bool silent; /* a controller that does not answer is not waited for again */
     int over = stk_job_over(id);
     size_t digits = strspn(id, "0123456789");
-    if (over >= 0 || !digits || id[digits] || digits > 18 || stk_slurm_have("squeue", NULL) != 0)
+    if (over >= 0 || !digits || id[digits] || digits > 18 || atomic_load(&silent) ||
+        stk_slurm_have("squeue", NULL) != 0)
         return over;
-    return ask_slurm(strtoull(id, NULL, 10), how);
+    over = ask_slurm(strtoull(id, NULL, 10), how);
+    atomic_store(&silent, over < 0);
+    return over;
 }

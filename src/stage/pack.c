@@ -72,7 +72,7 @@ static int close_packed(struct packing *p, struct stk_tier_set *set, int rc)
         snprintf(id, sizeof id, "%s", stk_tier_set_id(set));
     stk_tier_set_close(set);
     if (rc == 2)
-        (void)stk_tier_evict(p->tier, id, NULL);
+        (void)stk_tier_evict(p->tier, id, false, NULL);
     return rc == 2 ? STK_E_SYS : rc;
 }
 
@@ -93,7 +93,7 @@ static int adopt(struct packing *p, struct stk_tier_set *begun, const char *dst,
                                  ts.name) < 0)
         rc = stk_err_sys(err, dst, "rename the packed copy");
     stk_tier_set_close(begun);
-    (void)stk_tier_evict(p->tier, p->r->id, NULL); /* its bytes are counted once */
+    (void)stk_tier_evict(p->tier, p->r->id, false, NULL); /* its bytes are counted once */
     free(p->r->id);
     p->r->id = NULL;
     rc = rc ? rc : adopt_files(set, err);
@@ -146,7 +146,7 @@ static int find(struct packing *p, struct stk_err *err)
     rc = try_publish(p, set, err);
     stk_tier_set_close(set);
     if (rc == STK_E_STALE)
-        rc = stk_tier_evict(p->tier, s.id, err);
+        rc = stk_tier_evict(p->tier, s.id, false, err);
     else if (rc == 0)
         rc = 1;
     return rc == STK_E_EXISTS ? 0 : rc; /* in use: by one that completes it */
@@ -167,7 +167,7 @@ static void leave(struct packing *p, struct stk_tier_set *begun, int rc)
 {
     stk_tier_set_close(begun);
     if (rc != STK_E_STOPPED && rc != STK_E_SYS && p->r->id)
-        (void)stk_tier_evict(p->tier, p->r->id, NULL);
+        (void)stk_tier_evict(p->tier, p->r->id, false, NULL);
 }
 
 /* Takes ownership of the set. */
@@ -178,7 +178,8 @@ static int make(struct packing *p, struct stk_tier_set *begun, struct stk_err *e
     int rc = dst && p->r->id ? 0 : stk_err_nomem(err, STK_TIER_ID);
     if (rc == 0)
         stk_stage_remove_old(p->tier, p->begun.path, p->form, p->r->id);
-    rc = rc ? rc : stk_tier_make_room(p->tier, p->src->bytes, NULL, err);
+    rc = rc ? rc : stk_tier_make_room(begun, p->src->bytes, err);
+    rc = rc == 2 ? STK_E_UNSUPPORTED : rc;
     if (rc == 0 && access(dst, F_OK) < 0) /* nothing is packed yet */
         rc = stk_target_room(stk_tier_path(p->tier), p->src->bytes, 1, err);
     rc = rc ? rc : stk_tier_expect(begun, p->src->bytes, err);

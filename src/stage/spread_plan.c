@@ -28,9 +28,10 @@ static int find_place(void *user, struct stk_err *err)
     int rc = s->o.place(s->o.user, &s->src, &p->tier, &p->room, err);
     rc = rc ? rc : stk_tier_set_open(p->tier, &ts, &p->set, err);
     rc = rc ? rc : stk_tier_state(p->set, &p->state, err);
-    return rc || p->state.bytes_there >= s->src.bytes
-               ? rc
-               : stk_tier_make_room(p->tier, s->src.bytes - p->state.bytes_there, NULL, err);
+    rc = rc || p->state.bytes_there >= s->src.bytes
+             ? rc
+             : stk_tier_make_room(p->set, s->src.bytes, err);
+    return rc == 2 ? 0 : rc; /* the mode may be one that needs less */
 }
 
 /* Without a place the node takes part all the same: it reads and passes on. Making a tier syncs its

@@ -268,7 +268,7 @@ void stk_stage_remove_old(struct stk_tier *tier, const char *source, const char 
     struct old_sets o = {.source = source, .form = form, .id = id};
     (void)stk_tier_list(tier, see_old, &o, NULL);
     for (size_t i = 0; i < o.n; i++)
-        (void)stk_tier_evict(tier, o.name[i], NULL);
+        (void)stk_tier_evict(tier, o.name[i], false, NULL);
     free(o.name);
 }
 
@@ -282,12 +282,13 @@ static int ensure_room(struct staging *s, struct stk_tier *tier, struct stk_err 
     uint64_t need = rc ? 0 : s->src->bytes - st.bytes_there;
     if (!need)
         return rc;
-    rc = stk_tier_make_room(tier, need, NULL, err);
+    rc = stk_tier_make_room(s->set, s->src->bytes, &small);
+    rc = rc == 2 ? STK_E_UNSUPPORTED : rc;
     rc = rc ? rc : stk_target_room(stk_tier_path(tier), need, st.files - st.files_finished, &small);
-    if (rc != STK_E_UNSUPPORTED)
+    if (rc == 0)
         return rc;
     /* A process that fills the same set takes the room for it, and has asked for it before. */
-    if (st.bytes_there && stk_tier_filled_by_others(s->set))
+    if (rc == STK_E_UNSUPPORTED && st.bytes_there && stk_tier_filled_by_others(s->set))
         return 0;
     if (err)
         *err = small;
@@ -321,7 +322,7 @@ static void end(struct staging *s, struct stk_tier *tier, int rc)
     if (s->set)
         stk_tier_set_close(s->set);
     if (rc == STK_E_UNSUPPORTED && s->r->id && !s->r->bytes_before && !s->r->bytes_copied)
-        (void)stk_tier_evict(tier, s->r->id, NULL);
+        (void)stk_tier_evict(tier, s->r->id, false, NULL);
 }
 
 int stk_stage_fill(const struct stk_source *src, struct stk_tier *tier,

@@ -36,6 +36,11 @@ static int see(void *user, const struct stk_tier_info *info)
     return 0;
 }
 
+static int is_over(const char *job)
+{
+    return stk_job_is_over(job, NULL);
+}
+
 /* Evicts all sets; false: one is in use, or it is no tier of ours. */
 static bool empty_tier(const char *path)
 {
@@ -43,10 +48,10 @@ static bool empty_tier(const char *path)
     struct found f = {0};
     char *mark = stk_path_join(path, "tier.json");
     bool gone = mark && access(mark, F_OK) == 0 &&
-                stk_tier_open(path, &(struct stk_tier_options){0}, &tier, NULL) == 0 &&
+                stk_tier_open(path, &(struct stk_tier_options){.job_over = is_over}, &tier, NULL) == 0 &&
                 stk_tier_list(tier, see, &f, NULL) == 0 && !f.used;
     for (size_t i = 0; gone && i < f.n; i++)
-        gone = stk_tier_evict(tier, f.id[i], NULL) == 0;
+        gone = stk_tier_evict(tier, f.id[i], false, NULL) == 0;
     stk_tier_close(tier);
     free(f.id);
     free(mark);

@@ -15,6 +15,7 @@
 #define STK_TIER_LIST    "list"
 #define STK_TIER_LEDGER  "ledger"
 #define STK_TIER_LEASE   "lease"
+#define STK_TIER_JOBS    "jobs"
 #define STK_TIER_JSON    "tier.json"
 #define STK_TIER_DATA    "data"
 #define STK_TIER_FILLING "filling"
@@ -34,6 +35,11 @@ struct stk_tier {
     uint64_t limit_bytes, age_s; /* 0: none */
     uint64_t boot;               /* hash of the boot id */
     int account;                 /* tier.json, to lock the account; -1: for readers only */
+    bool hold;                   /* these as in struct stk_tier_options */
+    uint64_t keep_s;
+    int (*job_over)(const char *job);
+    void (*removed)(void *user, const struct stk_tier_info *info);
+    void *user;
     int first;                   /* tier.json, locked while we go first; -1: we do not */
     pthread_mutex_t lock;        /* of the account, in this process */
 };
@@ -218,6 +224,15 @@ int stk_tier_copy_open(struct stk_tier_set *s, uint64_t file, bool make, struct 
 /* All parcels are written: gives the copy its times, and the record the stamp. (fill.c) */
 int stk_tier_finish_open(struct stk_tier_set *s, uint64_t file, int fd,
                          struct stk_ledger_record *r, struct stk_err *err);
+
+/* ---- jobs that read a copy by its path (hold.c) ---- */
+
+#define STK_TIER_WHY 256
+/* Records in the set that this job was given its path, if the tier was opened for that. */
+int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err);
+/* Whether a job may be reading the copy of the set in that folder, or it is to be kept, and why.
+ * for_room: as for stk_tier_evict(). */
+bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[STK_TIER_WHY]);
 
 /* ---- limits (room.c) ---- */
 

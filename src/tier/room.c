@@ -1,6 +1,6 @@
 /*
  * room.c - the limit of a tier, and what is removed to make room: only sets of ours that no process
- * has open, least recently used first. A tier that stays full keeps what it has: in a shuffled
+ * has open and no job may be reading, least recently used first. A tier that stays full keeps what it has: in a shuffled
  * epoch any fixed part is as good as another, and replacing parts would only add writes.
  */
 #include "tier/priv.h"
@@ -144,6 +144,55 @@ static int lock_out(int dir)
     return fd < 0 ? -1 : fd;
 }
 
+/* A set that nobody can join as long as it is locked. */
+struct locked {
+    int dir, ledger; /* ledger -1: there is none */
+};
+
+static void unlock_set(struct locked *l)
+{
+    if (l->ledger >= 0)
+        close(l->ledger);
+    if (l->dir >= 0)
+        close(l->dir);
+}
+
+static int stays(struct stk_tier *t, const char *id, const char *why, struct stk_err *err)
+{
+    struct stk_tier_set *s = NULL;
+    (void)stk_tier_join(t, id, false, &s, NULL);
+    int rc = stk_err_set(err, STK_E_EXISTS, t->path, -1, "the copy %s%s%s stays: %s", id,
+                         s ? " of " : "", s ? s->src.path : "", why);
+    stk_tier_set_close(s);
+    return rc;
+}
+
+static bool is_published(int dir)
+{
+    return faccessat(dir, STK_TIER_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Locks a set that may be removed. Only the path of one that was published is known to anybody. */
+static int lock_set(struct stk_tier *t, const char *id, bool for_room, struct locked *l,
+                    struct stk_err *err)
+{
+    char why[STK_TIER_WHY];
+    *l = (struct locked){-1, -1};
+    if (!is_set(id) || faccessat(t->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return stk_err_set(err, STK_E_USAGE, t->path, -1, "there is no copy %s in it", id);
+    int rc = stk_own_folder_at(t->fd, id, 0, &l->dir, t->path, err);
+    if (rc < 0)
+        return rc;
+    l->ledger = lock_out(l->dir);
+    if (l->ledger == -2)
+        rc = stays(t, id, "it is in use; end the processes that use it first", err);
+    else if (is_published(l->dir) && stk_tier_held(t, l->dir, for_room, why))
+        rc = stays(t, id, why, err);
+    if (rc < 0)
+        unlock_set(l);
+    return rc;
+}
+
 /* Renamed first, so that no process joins it meanwhile. */
 static int remove_set(struct stk_tier *t, const char *id, struct stk_err *err)
 {
@@ -156,22 +205,35 @@ static int remove_set(struct stk_tier *t, const char *id, struct stk_err *err)
     return stk_remove_at(t->fd, gone, t->path, err);
 }
 
-int stk_tier_evict(struct stk_tier *t, const char *id, struct stk_err *err)
+int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err)
 {
-    int dir = -1;
-    if (!is_set(id) || faccessat(t->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return stk_err_set(err, STK_E_USAGE, t->path, -1, "there is no copy %s in it", id);
-    int rc = stk_own_folder_at(t->fd, id, 0, &dir, t->path, err);
+    struct locked l;
+    int rc = lock_set(t, id, for_room, &l, err);
     if (rc < 0)
         return rc;
-    int ledger = lock_out(dir);
-    rc = ledger == -2
-             ? stk_err_set(err, STK_E_EXISTS, t->path, -1,
-                           "the copy %s is in use; end the processes that use it first", id)
-             : remove_set(t, id, err);
-    if (ledger >= 0)
-        close(ledger);
-    close(dir);
+    rc = remove_set(t, id, err);
+    unlock_set(&l);
+    return rc;
+}
+
+static int tell_removed(void *user, const struct stk_tier_info *info)
+{
+    const struct stk_tier *t = user;
+    t->removed(t->user, info);
+    return 0;
+}
+
+/* For room, or by age. */
+static int evict_told(struct stk_tier *t, const char *id, struct stk_err *err)
+{
+    struct listing l = {t, "", tell_removed, t};
+    struct stk_tier_set *s = NULL;
+    if (t->removed)
+        (void)stk_tier_join(t, id, false, &s, NULL);
+    int rc = stk_tier_evict(t, id, true, err);
+    if (rc == 0 && s)
+        (void)show_set(&l, s);
+    stk_tier_set_close(s);
     return rc;
 }
 
@@ -252,21 +314,58 @@ static int gather(struct stk_tier *t, struct candidates *c, struct stk_err *err)
     return rc;
 }
 
-int stk_tier_make_room(struct stk_tier *t, uint64_t need, uint64_t *freed, struct stk_err *err)
+static bool may_go(struct stk_tier *t, const char *id, struct stk_err *err)
 {
-    struct candidates c;
-    uint64_t gone = 0;
-    int rc = t->limit_bytes ? gather(t, &c, err) : 0;
-    for (size_t i = 0; t->limit_bytes && rc == 0 && i < c.n; i++) {
-        if (c.reserved - gone + need <= t->limit_bytes)
-            break;
-        if (stk_tier_evict(t, c.set[i].id, NULL) == 0)
-            gone += c.set[i].reserved;
+    struct locked l;
+    bool may = lock_set(t, id, true, &l, err) == 0;
+    if (may)
+        unlock_set(&l);
+    return may;
+}
+
+static int is_full(const struct stk_tier *t, const struct stk_err *stays, struct stk_err *err)
+{
+    char limit[32];
+    stk_err_set(err, STK_E_UNSUPPORTED, t->path, -1, "full: its limit is %s%s%s",
+                stk_format_size(t->limit_bytes, limit, sizeof limit), stays->what[0] ? "; " : "",
+                stays->what);
+    return 2;
+}
+
+/* Of sets in the order of their last use, those that must go for `over` bytes: the first *n of c.
+ * False: they would not be enough. */
+static bool choose(struct candidates *c, const char *keep, uint64_t over, size_t *n,
+                   struct stk_err *stays)
+{
+    uint64_t freed = 0;
+    *n = 0;
+    for (size_t i = 0; i < c->n && freed < over; i++) {
+        if (strcmp(c->set[i].id, keep) == 0 || !c->set[i].reserved ||
+            !may_go(c->t, c->set[i].id, stays->code ? NULL : stays))
+            continue;
+        freed += c->set[i].reserved;
+        c->set[(*n)++] = c->set[i];
     }
-    if (t->limit_bytes)
-        free(c.set);
-    if (freed)
-        *freed = gone;
+    return freed >= over;
+}
+
+int stk_tier_make_room(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
+{
+    struct stk_tier *t = s->tier;
+    struct candidates c = {0};
+    struct stk_err stays = {0};
+    size_t n = 0;
+    if (!t->limit_bytes)
+        return 0;
+    int rc = gather(t, &c, err);
+    uint64_t all = c.reserved - reserved_in(s->ledger) + bytes;
+    if (rc == 0 && all > t->limit_bytes &&
+        (bytes > t->limit_bytes || !choose(&c, s->id, all - t->limit_bytes, &n, &stays)))
+        rc = is_full(t, &stays, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (evict_told(t, c.set[i].id, &stays) < 0)
+            rc = is_full(t, &stays, err);
+    free(c.set);
     return rc;
 }
 
@@ -279,7 +378,7 @@ void stk_tier_sweep(struct stk_tier *t)
         return;
     if (gather(t, &c, NULL) == 0)
         for (size_t i = 0; i < c.n && c.set[i].used_ns < oldest; i++)
-            (void)stk_tier_evict(t, c.set[i].id, NULL);
+            (void)evict_told(t, c.set[i].id, NULL);
     free(c.set);
 }
 
@@ -317,22 +416,16 @@ static uint64_t granule_of(const struct stk_tier *t, uint64_t bytes)
     return n > bytes ? n : bytes;
 }
 
-/* The bytes that may be added; 0: not even `bytes`. With the account locked. */
-static int grant(struct stk_tier *t, uint64_t bytes, uint64_t *more, struct stk_err *err)
+/* The bytes that may be added. 2: not even `bytes`. With the account locked. */
+static int grant(struct stk_tier_set *s, uint64_t bytes, uint64_t *more, struct stk_err *err)
 {
-    struct candidates c;
-    *more = granule_of(t, bytes);
-    if (!t->limit_bytes)
-        return 0;
-    int rc = stk_tier_make_room(t, *more, NULL, err);
-    if (rc == 0)
-        rc = gather(t, &c, err);
-    if (rc < 0)
+    uint64_t mine = reserved_in(s->ledger);
+    *more = granule_of(s->tier, bytes);
+    int rc = stk_tier_make_room(s, mine + *more, NULL);
+    if (rc != 2)
         return rc;
-    uint64_t left = c.reserved < t->limit_bytes ? t->limit_bytes - c.reserved : 0;
-    *more = left >= *more ? *more : left >= bytes ? bytes : 0;
-    free(c.set);
-    return 0;
+    *more = bytes;
+    return stk_tier_make_room(s, mine + bytes, err);
 }
 
 static int refill(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
@@ -342,19 +435,13 @@ static int refill(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
     if (!lock_account(t))
         return stk_err_set(err, STK_E_STOPPED, t->path, -1,
                            "another process has locked the tier and does not go on");
-    int rc = grant(t, bytes, &more, err);
-    if (rc == 0 && more)
+    int rc = grant(s, bytes, &more, err);
+    if (rc == 0)
         rc = write_reserved(s, reserved_in(s->ledger) + more, err);
     unlock_account(t);
-    if (rc < 0)
-        return rc;
-    s->allowed += more;
-    char limit[32];
-    if (more)
-        return 0;
-    stk_err_set(err, STK_E_UNSUPPORTED, t->path, -1, "full: its limit is %s",
-                stk_format_size(t->limit_bytes, limit, sizeof limit));
-    return 2;
+    if (rc == 0)
+        s->allowed += more;
+    return rc;
 }
 
 int stk_tier_reserve(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)

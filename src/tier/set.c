@@ -168,14 +168,15 @@ static int read_set(struct stk_tier_set *s, struct stk_err *err)
 }
 
 /* A set that is used is not the oldest. */
-static void mark_used(struct stk_tier_set *s)
+static int mark_used(struct stk_tier_set *s, struct stk_err *err)
 {
     (void)futimens(s->ledger, NULL);
     if (!s->filler)
-        return;
+        return 0;
     stk_tier_recount(s);
     stk_tier_set_fills(s, true);
     stk_tier_lease_write(s);
+    return stk_tier_hold(s, err);
 }
 
 bool stk_tier_filled_by_others(const struct stk_tier_set *s)
@@ -207,9 +208,9 @@ int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_
         rc = read_set(s, &why);
     if (rc == STK_E_SYS && why.sys_errno == ENOENT)
         rc = 1;
+    if (rc == 0 && use)
+        rc = mark_used(s, &why);
     if (rc == 0) {
-        if (use)
-            mark_used(s);
         *out = s;
         return 0;
     }
@@ -242,10 +243,8 @@ static int write_new(struct stk_tier_set *s, struct stk_err *err)
 static int name_new(struct stk_tier_set *s, const char *temp, struct stk_err *err)
 {
     const char *name = stk_base_name(temp);
-    if (stk_rename_at(s->tier->fd, name, s->tier->fd, s->id) == 0) {
-        mark_used(s);
-        return 0;
-    }
+    if (stk_rename_at(s->tier->fd, name, s->tier->fd, s->id) == 0)
+        return mark_used(s, err);
     int rc = errno == EEXIST || errno == ENOTEMPTY ? 1 : stk_err_sys(err, s->path, "make folder");
     (void)stk_remove_at(s->tier->fd, name, s->path, NULL);
     return rc;
@@ -289,7 +288,7 @@ int stk_tier_set_open(struct stk_tier *t, const struct stk_tier_source *src,
     for (int i = 0; rc == 1 && i < TRIES; i++) {
         rc = stk_tier_join(t, id, true, out, err);
         /* A damaged set that nobody uses is as good as none. */
-        if (rc == STK_E_CORRUPT && t->make && stk_tier_evict(t, id, NULL) == 0)
+        if (rc == STK_E_CORRUPT && t->make && stk_tier_evict(t, id, false, NULL) == 0)
             rc = 1;
         if (rc == 1 && t->make)
             rc = make(t, src, id, out, err);

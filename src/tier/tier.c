@@ -228,6 +228,11 @@ int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk
                            .make = o->make,
                            .limit_bytes = o->limit_bytes,
                            .age_s = o->age_s,
+                           .hold = o->hold,
+                           .keep_s = o->keep_s,
+                           .job_over = o->job_over,
+                           .removed = o->removed,
+                           .user = o->user,
                            .boot = boot_now()};
     pthread_mutex_init(&t->lock, NULL);
     int rc = open_folder(t, err);

@@ -46,10 +46,21 @@ uint64_t stk_tier_version(const struct stk_tier_source *src);
 
 /* ---- a tier ---- */
 
+struct stk_tier_info;
 struct stk_tier_options {
     bool make;            /* make the folder if missing (not its parents), and allow filling */
     uint64_t limit_bytes; /* of all sets; 0: as in tier.json, else no limit but the disk */
     uint64_t age_s; /* sets unused for longer may be removed; 0: as in tier.json, else never */
+    /* The job is given the paths of the sets that are opened: they stay until it is over, and for
+     * keep_s after they were opened last. */
+    bool hold;
+    uint64_t keep_s;
+    /* Whether a job of Slurm is over: 1, 0, or -1: not known. NULL: not known of any. */
+    int (*job_over)(const char *job);
+    /* Called for each set that was removed for room or by age; info: as for stk_tier_list(). May be
+     * NULL. */
+    void (*removed)(void *user, const struct stk_tier_info *info);
+    void *user;
 };
 
 /* The tier that a path means which a user names: the path itself if it is a tier, does not exist,
@@ -91,15 +102,17 @@ struct stk_tier_info {
 /* Calls `see` for each set; stops and returns what it returns if that is not 0. */
 int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_tier_info *info),
                   void *user, struct stk_err *err);
-/* Removes a set by its id. STK_E_EXISTS: it is in use; STK_E_USAGE: there is none. */
-int stk_tier_evict(struct stk_tier *t, const char *id, struct stk_err *err);
-/* Makes room under the limit for `need` more bytes: removes sets that no process uses, least
- * recently used first. *freed may be NULL. Succeeds also if nothing can be removed. */
-int stk_tier_make_room(struct stk_tier *t, uint64_t need, uint64_t *freed, struct stk_err *err);
+/* Removes a set by its id, unless a process has it open, or a job that may run was given its path.
+ * for_room: not the user asks for it; then neither one that this job was given, nor one that is to
+ * be kept. STK_E_EXISTS: it stays, and why; STK_E_USAGE: there is none. */
+int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err);
+struct stk_tier_set;
+/* Makes room under the limit for a set of `bytes`: removes others, least recently used first. 2:
+ * there is none, nothing was removed, and *err says what stays. */
+int stk_tier_make_room(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err);
 
 /* ---- a set ---- */
 
-struct stk_tier_set;
 /* True while a reader of its tier goes first. */
 bool stk_tier_others_first(const struct stk_tier_set *s);
 /* Makes the set of this source, or joins it. Copies what it needs of src. Caller closes. */

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
 from faultlib import same_tree
+from slurmlib import FakeSlurm
 
 
 @pytest.fixture
@@ -35,6 +36,12 @@ def flip(path):
 def only_line(done):
     assert done.out.count("\n") == 1 and done.out.endswith("\n"), done
     return pathlib.Path(done.out[:-1])
+
+
+def in_a_session(site, *args, env=None):
+    """As in a login or a job of its own, which is over when this returns."""
+    return subprocess.run([STOKER, "stage", *args], cwd=site, env=clean_env(env), capture_output=True, text=True,
+                          start_new_session=True, timeout=120)
 
 
 # ---- the path ------------------------------------------------------------------------------------
@@ -258,9 +265,9 @@ def test_a_packed_copy_is_a_copy(site):
 def test_limit_and_age_of_a_packed_copy(site):
     size = sum(f.stat().st_size for f in (site / "img").rglob("*.jpg"))
     limit = str(3 * size)
-    stage(site, "img", "tier", "--limit", limit, "--pack", "tfrecord")
+    assert in_a_session(site, "img", "tier", "--limit", limit, "--pack", "tfrecord").returncode == 0
     make_images(site / "other", classes=3, per_class=8, seed=2)
-    stage(site, "other", "tier", "--limit", limit, "--pack", "tar")
+    assert in_a_session(site, "other", "tier", "--limit", limit, "--pack", "tar").returncode == 0
     assert [s["packed"] for s in listed(site)] == ["tar"]
     done = stage(site, "img", "small", "--limit", str(size // 2), "--pack", "tfrecord", rc=3)
     assert "full" in done.err and only_line(done) == site / "img"
@@ -326,13 +333,54 @@ def test_max_rate_copies_the_same(site):
     same_tree(path, site / "img")
 
 
+# ---- what jobs use -------------------------------------------------------------------------------
+
+RUNS, OTHER, OVER = "33", "38", "21"  # jobs of slurmlib
+
+
+def test_room_is_made_of_what_no_job_uses(site):
+    """A plain program that reads the printed path would find no file in the middle of its training."""
+    slurm = FakeSlurm(site)
+    make_images(site / "other", classes=3, per_class=8, seed=2)
+    limit = ("--limit", str(int(1.5 * sum(f.stat().st_size for f in (site / "img").rglob("*.jpg")))))
+
+    def of(job, *args, **how):
+        return stage(site, *args, env={**slurm.env(), "SLURM_JOB_ID": job}, **how)
+
+    used = only_line(of(RUNS, "img", "tier", *limit))
+    done = of(OTHER, "other", "tier", *limit, rc=3)
+    assert only_line(done) == site / "other" and f"{site}/img stays: job {RUNS} uses it" in done.err
+    assert of(OTHER, "other", "tier", *limit, "--pack", "tar", rc=3).out.strip() == f"{site}/other"
+    run_stoker("load", "other", "--tier", "tier", "--fill-tier", "--tier-limit", limit[1], cwd=site)
+    os.utime(used.parents[1] / "ledger", (1, 1))  # nor by age
+    assert f"job {RUNS}" in of(OTHER, "--evict", "img", "tier", rc=3).err
+    for client in ("sacct", "squeue", "scontrol"):
+        slurm.fails(client, "slurm_load_jobs error: Unable to contact slurm controller\n")
+    assert "not known" in of(OTHER, "other", "tier", *limit, rc=3).err
+    assert "not known" in of(OTHER, "--evict", "img", "tier", rc=3).err
+    same_tree(used, site / "img")
+    assert of(RUNS, "--evict", "img", "tier").rc == 0 and not used.exists()  # its own job knows
+
+
+def test_room_is_made_of_what_jobs_have_left(site):
+    slurm = FakeSlurm(site)
+    make_images(site / "other", classes=3, per_class=8, seed=2)
+    limit = ("--limit", str(int(1.5 * sum(f.stat().st_size for f in (site / "img").rglob("*.jpg")))))
+    env = {**slurm.env(), "SLURM_JOB_ID": OVER}
+    left = only_line(stage(site, "img", "tier", *limit, env=env))
+    done = stage(site, "other", "tier", *limit, env={**env, "SLURM_JOB_ID": RUNS})
+    assert only_line(done).exists() and not left.exists() and f"removed the copy of {site}/img" in done.err
+    # To be kept for a time, whoever needs room; and of a session that has ended, or that is this one.
+    left = only_line(stage(site, "img", "kept", *limit, "--keep", "1h", env=env))
+    done = stage(site, "other", "kept", *limit, env=slurm.env(), rc=3)
+    assert left.exists() and "to be kept until" in done.err
+    left = pathlib.Path(in_a_session(site, "img", "plain", *limit).stdout.strip())
+    done = stage(site, "other", "plain", *limit)
+    assert not left.exists() and f"removed the copy of {site}/img" in done.err
+    assert "stays: this job uses it" in stage(site, "img", "plain", *limit, rc=3).err
+
+
 # ---- the end of a job ----------------------------------------------------------------------------
-
-def in_a_session(site, *args, env):
-    """As in a login or a job of its own, which is over when this returns."""
-    return subprocess.run([STOKER, "stage", *args], cwd=site, env=clean_env(env), capture_output=True, text=True,
-                          start_new_session=True, timeout=120)
-
 
 def test_copies_of_a_session_that_is_over(site):
     """What a job leaves behind would fill the node's disk, job by job."""
