@@ -214,6 +214,11 @@ static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_gr
     struct stk_err why = {0};
     sink_next(f, number, path, tree != NULL);
     int rc = tree ? list_tree_file(f, tree, group, &why) : list_container(f, &why);
+    /* Without options of the caller, what does not fit is the file, not the manifest's types. */
+    if (rc == STK_E_USAGE && b->o->data_id && !b->o->listing) {
+        stk_err_wrap(&why, rc, "it is not what was packed");
+        rc = why.code = STK_E_CORRUPT;
+    }
     if (rc < 0 && is_file_problem(rc) && b->o->problems && !f->g->lost)
         rc = stk_build_problem(b, rc, path, why.offset, why.what, err);
     else if (rc < 0 && err)

@@ -7,8 +7,10 @@
 #include "format/format.h"
 #include "io/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int hash_one(int dirfd, bool outside, const char *name, uint64_t *hash, uint64_t *size,
@@ -76,5 +78,23 @@ int stk_content_checksum(int dirfd, bool outside, const char *name, uint64_t *si
         return hash_one(dirfd, outside, name, hash, size, path, err);
     rc = tree_checksum(dir, outside, size, hash, path, err);
     close(dir);
+    return rc;
+}
+
+int stk_content_compare(int dirfd, bool outside, const struct stk_manifest_file *f,
+                        const char *path, uint64_t *size, struct stk_err *err)
+{
+    struct stat st;
+    uint64_t hash;
+    *size = 0;
+    if (!outside && stk_stat_beneath(dirfd, f->name, &st) < 0 && errno == EXDEV)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "a link that leads outside the dataset");
+    int rc = stk_content_checksum(dirfd, outside, f->name, size, &hash, path, err);
+    if (rc == 0 && *size != f->size)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "it has %llu bytes, the manifest says %llu",
+                         (unsigned long long)*size, (unsigned long long)f->size);
+    else if (rc == 0 && hash != f->xxh64)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1,
+                         "its checksum is not the one in the manifest");
     return rc;
 }

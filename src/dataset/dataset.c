@@ -10,6 +10,8 @@
 #include "base/live.h"
 #include "base/sized.h"
 #include "dataset/build.h"
+#include "dataset/checks.h"
+#include "dataset/checksum.h"
 #include "dataset/fit.h"
 #include "dataset/place.h"
 #include "dataset/reader.h"
@@ -138,16 +140,6 @@ static int open_place(const struct opening *how, const char *path, struct stat *
     return rc < 0 ? rc : fd;
 }
 
-/* If bad samples are passed over, a damaged packed dataset keeps its number of samples: ranks that
- * see other damage, or see it later, still agree. The rest of a file is read. */
-static bool files_usable(struct stk_fit *f)
-{
-    if (stk_fit_files(f))
-        return true;
-    f->ds->files.any_size = f->ds->has_manifest && f->o->pass_over && !f->others_data;
-    return f->ds->files.any_size;
-}
-
 /* An index of an earlier version is rebuilt, except in a packed dataset, where it has what only
  * `pack` knows. */
 static int open_current(const struct stk_dataset *ds, int fd, const char *path,
@@ -186,7 +178,7 @@ static bool try_index(struct stk_dataset *ds, const struct opening *how, const c
                         .o = how->o,
                         .owner = st.st_uid,
                         .only_owner = stk_trust_is_owners(&ds->trust, st.st_uid)};
-    if (!stk_fit_all_but_files(&f) || !files_usable(&f) || !(ds->index_path = strdup(path))) {
+    if (!stk_fit_all_but_files(&f) || !stk_fit_files(&f) || !(ds->index_path = strdup(path))) {
         if (f.others_data)
             not_used(ds, "it belongs to a user who does not own all of the data");
         stk_index_close(&idx);
@@ -229,12 +221,81 @@ static unsigned found_out(const struct stk_walk *w)
     return w->as_found ? STK_FIT_FORMAT : 0;
 }
 
+/* An index of a packed dataset, made without options, replaces the one that pack made: it has the
+ * checksums of the samples, too. */
+static bool replaces_packed(const struct stk_dataset *ds, const struct opening *how)
+{
+    return ds->has_manifest && how->trust && !how->o->datasets && !stk_fit_listing(ds, how->o, 0);
+}
+
+static int tell(const struct opening *how, uint64_t bytes, uint64_t total, struct stk_err *err)
+{
+    const struct stk_open_options *o = how->o;
+    bool stop = o->progress && o->progress(o->user, bytes, total, 0);
+    return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
+}
+
+/* The checksums of a new index are those of the packed samples only if the shards are. */
+static int compare_shards(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
+{
+    const struct stk_manifest *m = &ds->manifest;
+    int top = open(ds->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = top < 0 ? stk_err_sys(err, ds->path, "open folder") : 0;
+    uint64_t done = 0, size;
+    for (size_t i = 0; rc == 0 && i < m->nshards; i++) {
+        struct stk_err why = {0};
+        char *path = stk_path_join(ds->path, m->shard[i].name);
+        rc = path ? stk_content_compare(top, how->o->follow_links, &m->shard[i], path, &size, &why)
+                  : stk_err_nomem(&why, strlen(m->shard[i].name));
+        if (rc < 0 && rc != STK_E_NOMEM && how->collect) {
+            stk_problems_add_code(&ds->problems, rc, path, why.offset, why.what);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+        free(path);
+        done += size;
+        rc = rc < 0 ? rc : tell(how, done, m->bytes, err);
+    }
+    if (top >= 0)
+        close(top);
+    return rc;
+}
+
+struct checking {
+    const struct opening *how;
+    pthread_mutex_t lock;
+};
+
+static int on_check(void *user, struct stk_err *err)
+{
+    struct checking *c = user;
+    pthread_mutex_lock(&c->lock);
+    int rc = tell(c->how, 0, 0, err);
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+static int add_checks(const struct stk_walk *w, const struct opening *how,
+                      const struct stk_target *t, struct stk_err *err)
+{
+    struct checking c = {.how = how};
+    pthread_mutex_init(&c.lock, NULL);
+    int rc = stk_checks_add(w, how->o->jobs, on_check, &c, t->fd, t->at ? t->at : w->root, err);
+    pthread_mutex_destroy(&c.lock);
+    return rc;
+}
+
 /* The index of the walked files, in t. */
 static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
                       struct stk_target *t, struct stk_err *err)
 {
+    bool packed = replaces_packed(ds, how);
     struct stk_build_options b = {.list = ds->list,
                                   .jobs = how->o->jobs,
+                                  .portable = packed,
+                                  .checks = packed && !ds->problems.count &&
+                                            stk_checks_wanted(ds->format),
                                   .problems = how->collect ? &ds->problems : NULL,
                                   .checker = how->checker,
                                   .path = t->at,
@@ -244,6 +305,8 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .user = how->o->user};
     b.list.grouped = b.list.grouped || stk_spool_len(&w->keys);
     int rc = stk_build_index(w, &b, t->fd, err);
+    if (rc == 0 && b.checks && !ds->problems.count)
+        rc = add_checks(w, how, t, err);
     /* An index of damaged data is only used in this run: the next must see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t, &w->readers);
     if (rc == 0)
@@ -265,6 +328,8 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
     if (rc == 0 && ds->problems.count && !how->collect)
         rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, -1, "open folder: %s",
                          ds->problems.item[0].what);
+    if (rc == 0 && replaces_packed(ds, how))
+        rc = compare_shards(ds, how, err);
     bool asked = rc == 0 && stk_fit_listing(ds, how->o, found_out(&w));
     if (rc == 0)
         rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
@@ -322,7 +387,7 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
     int rc = stk_manifest_read_at(&at, &ds->manifest, err);
     if (rc <= 0)
         return rc;
-    ds->has_manifest = true;
+    ds->has_manifest = ds->files.packed = true;
     ds->format = stk_format_find(ds->manifest.format);
     if (!ds->format || (ds->manifest.payload[0] && !stk_codec_find(ds->manifest.payload)))
         return stk_err_set(err, STK_E_UNSUPPORTED, ds->path, -1,
@@ -443,18 +508,42 @@ static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, 
     return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
 }
 
-/* A folder without a manifest, or with fewer samples than its manifest lists, may be a packed dataset
- * that is being removed because another took its name: its remains are not a dataset. */
+/* A folder without a manifest, or whose samples are not those of its manifest, may be a packed
+ * dataset that is being removed because another took its name: its remains are not a dataset. */
 static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
 {
     struct stat now;
     const struct stat *then = &ds->trust.data;
-    if (!ds->is_dir || (ds->has_manifest && ds->index.h->nsamples == ds->manifest.samples))
-        return 0;
-    if (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev && now.st_ino == then->st_ino)
+    if (!ds->is_dir || (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev &&
+                        now.st_ino == then->st_ino))
         return 0;
     return stk_err_set(err, STK_E_STALE, ds->path, -1,
                        "the folder was replaced or removed while it was being opened; try again");
+}
+
+/* A packed dataset is what its manifest says: each file has its size, and all samples are there.
+ * Readers compare the checksums of samples. If bad samples are passed over, a damaged packed
+ * dataset keeps its number of samples: ranks that see other damage, or see it later, still agree.
+ * The rest of a file is read. */
+static int check_packed(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
+{
+    uint64_t before = ds->problems.count, samples = ds->index.h->nsamples;
+    int rc = stk_fit_check_packed(ds, how->collect, err);
+    bool damaged = rc < 0 || ds->problems.count > before;
+    /* With options, a table may have other samples. */
+    bool fewer = samples != ds->manifest.samples && replaces_packed(ds, how);
+    ds->files.any_size = how->o->pass_over && damaged;
+    int replaced = damaged || fewer ? check_replaced(ds, err) : 0;
+    if (rc < 0 || replaced < 0 || !fewer)
+        return replaced < 0 ? replaced : rc;
+    struct stk_err why = {0};
+    rc = stk_err_set(&why, STK_E_CORRUPT, ds->path, -1,
+                     "%llu samples are there, but %llu were packed", (unsigned long long)samples, (unsigned long long)ds->manifest.samples);
+    if (how->collect)
+        stk_problems_add(&ds->problems, why.path, -1, why.what);
+    else if (err)
+        *err = why;
+    return how->collect ? 0 : rc;
 }
 
 static int open_how(const char *path, struct opening *how, struct stk_dataset **out,
@@ -502,7 +591,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     if (rc == 0)
         stk_dataset_list_files(ds);
     if (rc == 0)
-        rc = check_replaced(ds, err);
+        rc = ds->has_manifest && how->trust ? check_packed(ds, how, err) : check_replaced(ds, err);
     if (rc == 0 && !stk_live_add(ds))
         rc = stk_err_nomem(err, sizeof ds);
     if (rc < 0)

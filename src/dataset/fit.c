@@ -53,10 +53,45 @@ bool stk_fit_files(struct stk_fit *f)
     bool tree = f->format->caps & STK_CAN_TREE;
     for (uint64_t i = 0; i < files.count && files.count <= CHECK_FILES && !tree; i++) {
         uid_t owner;
-        if (!stk_files_unchanged(&files, i, &owner) || !may_vouch(f, owner))
+        int rc = stk_files_compare(&files, i, &owner, NULL);
+        bool damaged = rc < 0 && rc != STK_E_STALE && files.packed;
+        if ((rc < 0 && !damaged) || (rc != STK_E_SYS && !may_vouch(f, owner)))
             return false;
     }
     return true;
+}
+
+static int shard_entry(const void *list, uint64_t number, struct stk_files_entry *e,
+                       struct stk_err *err)
+{
+    const struct stk_manifest *m = list;
+    (void)err;
+    *e = (struct stk_files_entry){.name = m->shard[number].name,
+                                  .name_len = strlen(m->shard[number].name),
+                                  .size = m->shard[number].size};
+    return 0;
+}
+
+int stk_fit_check_packed(struct stk_dataset *ds, bool collect, struct stk_err *err)
+{
+    struct stk_files files = ds->files;
+    int rc = 0;
+    if (!(ds->format->caps & STK_CAN_TREE)) {
+        files.entry = shard_entry;
+        files.list = &ds->manifest;
+        files.count = ds->manifest.nshards;
+    }
+    for (uint64_t i = 0; rc == 0 && i < files.count && files.count <= CHECK_FILES; i++) {
+        struct stk_err why = {0};
+        rc = stk_files_compare(&files, i, NULL, &why);
+        if (rc < 0 && rc != STK_E_NOMEM && collect) {
+            stk_problems_add_code(&ds->problems, rc, why.path, why.offset, why.what);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+    }
+    return rc;
 }
 
 /* ---- what the caller asked for ---- */

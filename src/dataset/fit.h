@@ -27,7 +27,11 @@ struct stk_fit {
 
 /* Folders, settings, manifest. */
 bool stk_fit_all_but_files(struct stk_fit *f);
-/* The files, if they are few enough to check. Call it after the former. */
+/* The files, if they are few enough to check. Call it after the former. Damage of a packed dataset
+ * is no reason to refuse the index. */
 bool stk_fit_files(struct stk_fit *f);
+/* Compares the files of a packed dataset with its manifest (a tree's, with its index), if they are
+ * few enough. collect: adds damage to its problems instead of failing at the first. */
+int stk_fit_check_packed(struct stk_dataset *ds, bool collect, struct stk_err *err);
 
 #endif

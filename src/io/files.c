@@ -61,6 +61,7 @@ static int entry_of(const struct stk_files *files, uint64_t number, struct stk_f
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a file's name is too long");
     memcpy(name, e->name, e->name_len);
     name[e->name_len] = '\0';
+    e->packed = files->packed;
     return 0;
 }
 
@@ -145,25 +146,30 @@ static int look_at(int fd, unsigned more, struct statx *sx, struct stk_err *err)
 
 /* Status of the file that a name leads to. Checks only the last component for a link, which is
  * cheap. This only shows that the file exists; opening decides. */
-static bool look_by_name(const struct stk_files *files, const char *name, struct statx *sx)
+static int look_by_name(const struct stk_files *files, const char *name, struct statx *sx,
+                        struct stk_err *err)
 {
     if (statx(files->rootfd, name, files->outside ? 0 : AT_SYMLINK_NOFOLLOW, LOOK, sx) < 0)
-        return false;
+        return stk_err_sys(err, NULL, "open");
     if (!S_ISLNK(sx->stx_mode))
-        return true;
+        return 0;
     int fd = stk_open_beneath(files->rootfd, name, O_PATH);
-    bool seen = fd >= 0 && look_at(fd, 0, sx, NULL) == 0;
-    if (fd >= 0)
-        close(fd);
-    return seen;
+    if (fd < 0 && errno == EXDEV)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, OUTSIDE);
+    if (fd < 0)
+        return stk_err_sys(err, NULL, "open");
+    int rc = look_at(fd, 0, sx, err);
+    close(fd);
+    return rc;
 }
 
-static int check_regular(const struct statx *sx, bool recorded, struct stk_err *err)
+static int check_regular(const struct stk_files_entry *e, const struct statx *sx,
+                         struct stk_err *err)
 {
-    if (S_ISREG(sx->stx_mode))
-        return 0;
-    return stk_err_set(err, recorded ? STK_E_STALE : STK_E_UNSUPPORTED, NULL, -1,
-                       "not a regular file");
+    int code = e->packed                 ? STK_E_CORRUPT
+               : e->size != STK_SIZE_ANY ? STK_E_STALE
+                                         : STK_E_UNSUPPORTED;
+    return S_ISREG(sx->stx_mode) ? 0 : stk_err_set(err, code, NULL, -1, "not a regular file");
 }
 
 static int64_t ctime_of(const struct statx *sx)
@@ -185,23 +191,36 @@ static int check_unchanged(const struct stk_files_entry *e, const struct statx *
                            struct stk_err *err)
 {
     int64_t mtime = stamp_of(sx).mtime_ns;
-    int rc = check_regular(sx, e->size != STK_SIZE_ANY, err);
+    int rc = check_regular(e, sx, err);
+    if (rc == 0 && e->packed && e->size != STK_SIZE_ANY && sx->stx_size != e->size)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "it has %llu bytes, but %llu were packed: it was cut off or changed; "
+                           "restore it, or pack again",
+                           (unsigned long long)sx->stx_size, (unsigned long long)e->size);
     if (rc == 0 && ((e->size != STK_SIZE_ANY && sx->stx_size != e->size) ||
                     (e->mtime_ns && mtime != e->mtime_ns)))
         rc = stk_err_set(err, STK_E_STALE, NULL, -1, CHANGED);
     return rc;
 }
 
-bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *owner)
+int stk_files_compare(const struct stk_files *files, uint64_t number, uid_t *owner,
+                      struct stk_err *err)
 {
     struct stk_files_entry e;
     struct statx sx = {0};
     char name[PATH_MAX];
-    bool same = entry_of(files, number, &e, name, NULL) == 0 && name[0] &&
-                look_by_name(files, name, &sx) && check_unchanged(&e, &sx, NULL) == 0;
+    int rc = entry_of(files, number, &e, name, err);
+    if (rc == 0 && !name[0])
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a file without a name");
+    if (rc == 0)
+        rc = look_by_name(files, name, &sx, err);
+    if (rc == 0)
+        rc = check_unchanged(&e, &sx, err);
+    if (rc < 0 && err)
+        stk_files_blame(files, number, err);
     if (owner)
         *owner = sx.stx_uid;
-    return same;
+    return rc;
 }
 
 /* ---- opening ---- */
@@ -420,7 +439,7 @@ static bool look_now(const struct stk_files *files, uint64_t number, struct stat
 {
     struct stk_files_entry e;
     char name[PATH_MAX];
-    return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx);
+    return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx, NULL) == 0;
 }
 
 /* An access control list that lets others write shows in the group bits. */

@@ -34,6 +34,7 @@ struct stk_files_entry {
     size_t name_len;
     uint64_t size;    /* or STK_SIZE_ANY */
     int64_t mtime_ns; /* 0: not recorded */
+    bool packed;      /* as in struct stk_files */
 };
 
 /* Copies in front of the source, in one or more levels: copy `level` (from 1) of file n has the
@@ -73,6 +74,7 @@ struct stk_files {
     const void *list;
     const struct stk_files_overlay *overlay; /* NULL: only the source */
     bool outside;  /* links may lead out of the root; else such a link is refused */
+    bool packed;   /* a manifest has the sizes: a file of another size is damaged, not changed */
     bool any_size; /* read a file of another size as far as it goes: its records are checked */
 };
 
@@ -105,8 +107,10 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 bool stk_files_are_local(const struct stk_files *files);
 /* True if only the caller and root can change them. Checks each; opens none. */
 bool stk_files_are_ours(const struct stk_files *files);
-/* True if the source still matches the record; does not open it. *owner: its owner; may be NULL. */
-bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *owner);
+/* Compares the source with the record; does not open it. An error names the file. *owner: its
+ * owner; may be NULL. */
+int stk_files_compare(const struct stk_files *files, uint64_t number, uid_t *owner,
+                      struct stk_err *err);
 
 /* ---- one open file (files.c) ---- */
 

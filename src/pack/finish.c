@@ -4,6 +4,7 @@
  */
 #include "dataset/checksum.h"
 #include "pack/priv.h"
+#include "dataset/checks.h"
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -196,6 +197,11 @@ static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
     return 0;
 }
 
+static int on_check(void *user, struct stk_err *err)
+{
+    return stk_pack_report(user, "index", false, err);
+}
+
 /* Builds the index of the output; *listed: the samples found. */
 static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *w, uint64_t *listed,
                       struct stk_err *err)
@@ -204,13 +210,13 @@ static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *
                                   .jobs = p->open->jobs,
                                   .portable = true,
                                   .path = f->path,
-                                  .checks = stk_pack_wants_checks(p)};
+                                  .checks = stk_checks_wanted(p->cfg.format)};
     struct stk_index idx = {0};
     int rc = data_id(p, &b.data_id, err);
     if (rc == 0)
         rc = stk_build_index(w, &b, f->fd, err);
     if (rc == 0 && b.checks)
-        rc = stk_pack_add_checks(p, w, f->fd, f->path, err);
+        rc = stk_checks_add(w, p->jobs, on_check, p, f->fd, f->path, err);
     if (rc == 0)
         rc = stk_index_open_fd(f->fd, f->path, &idx, err);
     if (rc == 0) {

@@ -211,8 +211,10 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     o.user = &ip;
     bool collect = p->o->on_error == STK_ON_ERROR_SKIP;
     int rc = stk_dataset_open_with(src, &o, collect, true, &p->ds, err);
-    /* A file may have changed without a trace in its folder: check again. */
-    if (rc == 0 && (p->ds->format->caps & STK_CAN_TREE) && !p->ds->index_built) {
+    /* A file may have changed without a trace in its folder: check again. The index of a packed
+     * dataset has the checksums of its files. */
+    bool tree = rc == 0 && (p->ds->format->caps & STK_CAN_TREE) && !p->ds->has_manifest;
+    if (tree && !p->ds->index_built) {
         stk_dataset_close(p->ds);
         p->ds = NULL;
         o.rebuild_index = true;

@@ -1,7 +1,6 @@
 /*
  * priv.h - what the parts of pack share: pack.c decides, pack/work.c reads, encodes and
- * writes, pack/finish.c keeps finished shards of an earlier run and writes index and manifest,
- * pack/checks.c adds the samples' checksums to the index.
+ * writes, pack/finish.c keeps finished shards of an earlier run and writes index and manifest.
  */
 #ifndef STK_PACK_PRIV_H
 #define STK_PACK_PRIV_H
@@ -88,14 +87,5 @@ int stk_pack_keep_finished(struct pack *p, struct stk_err *err);
 int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err);
 int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
                             struct stk_err *err);
-
-/* ---- pack/checks.c ---- */
-
-/* True: the format has no checksums of its own, so the index has them. */
-bool stk_pack_wants_checks(const struct pack *p);
-/* Reads all written samples (the files of w, indexed by fd), and writes their checksums into the
- * index. */
-int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const char *path,
-                        struct stk_err *err);
 
 #endif

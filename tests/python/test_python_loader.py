@@ -373,8 +373,13 @@ def test_a_lost_shard_is_passed_over(tmp_path, how):
     whole = stoker.Loader(tmp_path / "p", batch=10)
     assert sum(len(b) for b in whole) == 100
     assert whole.stats()["checked"] == 100 and whole.stats()["checked_bytes"] > 10000
-    sorted((tmp_path / "p").glob("*.rec"))[0].unlink()
-    with pytest.raises(stoker.Error):
+    shard = sorted((tmp_path / "p").glob("*.rec"))[0]
+    shard.write_bytes(shard.read_bytes() + b"\n")
+    for reads in (stoker.Dataset, stoker.Loader):
+        with pytest.raises(stoker.Error, match=f"{shard.name}.*bytes, but .* were packed"):
+            reads(tmp_path / "p")
+    shard.unlink()
+    with pytest.raises(stoker.Error, match=shard.name):
         stoker.Loader(tmp_path / "p", batch=10)
     loader = stoker.Loader(tmp_path / "p", batch=10, on_error=how)
     fresh = [i for b in loader for i, r, x in zip(b.ids, b.repeats, b.replaced) if not r and not x]

@@ -1,10 +1,9 @@
-/*
- * checks.c - a checksum per written sample, if the format has none of its own: reads the
- * samples back through the new index, then stores their checksums in it.
- */
-#include "pack/priv.h"
+/* checks.c - reads the samples of packed files and stores their checksums in the index. */
+#include "dataset/checks.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "dataset/reader.h"
+#include "host/cpus.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +13,9 @@
 #define BATCH_BYTES   (4u << 20)
 
 struct checks {
-    struct pack *p;
+    stk_checks_report *report;
+    void *user;
+    unsigned jobs;
     struct stk_dataset ds;      /* what was written */
     struct stk_reader **reader; /* per thread, made when it starts */
     int fd;                     /* a file without a name: u32 of each sample */
@@ -52,7 +53,7 @@ static int sum_item(void *user, uint64_t item, unsigned thread, struct stk_err *
     int rc = c->reader[thread] ? 0 : stk_reader_new(&c->ds, &c->reader[thread], err);
     while (rc == 0 && first < end) {
         int64_t n = sum_batch(c, c->reader[thread], first, end, err);
-        rc = n < 0 ? (int)n : stk_pack_report(c->p, "index", false, err);
+        rc = n < 0 ? (int)n : c->report(c->user, err);
         first += n < 0 ? 0 : (uint64_t)n;
     }
     return rc;
@@ -64,31 +65,34 @@ static int sum_all(struct checks *c, struct stk_err *err)
     c->fd = stk_nameless_file(NULL, err);
     if (c->fd < 0)
         return c->fd;
-    return stk_pool_run(c->p->jobs, (n + ITEM_SAMPLES - 1) / ITEM_SAMPLES, sum_item, c, err);
+    return stk_pool_run(c->jobs, (n + ITEM_SAMPLES - 1) / ITEM_SAMPLES, sum_item, c, err);
 }
 
-bool stk_pack_wants_checks(const struct pack *p)
+bool stk_checks_wanted(const struct stk_format *format)
 {
-    return !(p->cfg.format->caps & STK_CAN_SUM);
+    return !(format->caps & STK_CAN_SUM);
 }
 
-int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const char *path,
-                        struct stk_err *err)
+int stk_checks_add(const struct stk_walk *w, unsigned jobs, stk_checks_report *report, void *user,
+                   int fd, const char *path, struct stk_err *err)
 {
-    struct checks c = {.p = p, .ds.format = p->cfg.format, .fd = -1};
-    unsigned threads = p->jobs ? p->jobs : 1;
+    struct checks c = {.report = report,
+                       .user = user,
+                       .jobs = jobs ? jobs : stk_cpus(),
+                       .ds.format = w->format,
+                       .fd = -1};
     int rc = stk_index_open_fd(fd, path, &c.ds.index, err);
     if (rc < 0)
         return rc;
     uint64_t n = c.ds.index.h->nsamples;
     c.ds.files = (struct stk_files){.rootfd = w->rootfd, .root = w->root, .outside = w->outside};
     stk_dataset_list_files(&c.ds);
-    c.reader = calloc(threads, sizeof *c.reader);
+    c.reader = calloc(c.jobs, sizeof *c.reader);
     if (!c.reader)
-        rc = stk_err_nomem(err, threads * sizeof *c.reader);
+        rc = stk_err_nomem(err, c.jobs * sizeof *c.reader);
     if (rc == 0 && n)
         rc = sum_all(&c, err);
-    for (unsigned i = 0; c.reader && i < threads; i++)
+    for (unsigned i = 0; c.reader && i < c.jobs; i++)
         stk_reader_free(c.reader[i]);
     free(c.reader);
     stk_index_close(&c.ds.index);
