@@ -1,183 +1,223 @@
 /*
- * action.c - the table of actions: their names in JSON, and the lines to paste that each becomes.
- * File names are quoted for the language of the line.
+ * action.c - the table of actions: their names in JSON, and the code that each becomes, which stands
+ * in files (advice/code, format/code). What is chosen here is which file, and the values of its
+ * places.
  */
 #include "advice/action.h"
 
+#include "advice_code.h"
 #include "base/quote.h"
 
 #include <stdio.h>
 
-struct rendering {                       /* an action on its way to lines */
+struct rendering {                       /* an action on its way to code */
     const struct stk_action *a, *before; /* NULL: this is the first action */
     bool followed;                       /* by another loader */
     const struct stk_action_scene *scene;
-    struct stk_buf *out;
+    struct stk_snippets *out;
 };
 
 typedef void (*put_fn)(const struct rendering *);
-typedef void (*quote_fn)(struct stk_buf *out, const char *path);
 
 /*
- * The lines of one kind. Fixed lines are templates: {path}, {to}, {count}, {bytes}, {depth} and
- * {open} (the format's way to open a file) are filled in. `shell` comes first, then the format's
- * own line (`of_format`), then `code`, or `c` where there is one and the program is not Python.
+ * The code of one kind: `shell` comes first, then that of the format (`of_format`), then `python`,
+ * or `c` where there is one and the program is not Python.
  */
 struct row {
     struct stk_action_info info;
-    const char *shell, *code, *c;
-    const char *plain, *tf; /* instead of `code` if the program uses no framework, or TensorFlow */
-    size_t of_format;       /* offset of the line in struct stk_format_use; 0: none */
-    bool besides;           /* with an unknown framework, the other lines follow the format's */
+    const char *shell, *python, *c;
+    const char *numpy, *tf; /* instead of `python` if the program uses no framework, or TensorFlow */
+    size_t of_format;       /* offset of the code in struct stk_format_use; 0: none */
+    bool besides;           /* with an unknown framework, the other code follows the format's */
     bool own_file;          /* the code needs a file that the program opens itself */
     put_fn put;             /* replaces all of the above */
 };
 
-/* ---- templates ------------------------------------------------------------------------------ */
+/* ---- places --------------------------------------------------------------------------------- */
 
-/* As people write sizes: "4 << 20". */
-static void put_bytes(struct stk_buf *out, uint64_t bytes)
+#define PLACES 32
+
+struct places {
+    struct stk_place at[PLACES + 1]; /* the last one has no name */
+    size_t n;
+    struct stk_arena arena; /* of values that are made here */
+    bool fail;
+};
+
+static void set(struct places *p, const char *name, const char *value)
 {
-    if (bytes && bytes % (1u << 20) == 0)
-        stk_buf_printf(out, "%llu << 20", (unsigned long long)(bytes >> 20));
-    else
-        stk_buf_printf(out, "%llu", (unsigned long long)bytes);
+    p->at[p->n++] = (struct stk_place){.name = name, .value = value};
 }
 
-static void put_path(struct stk_buf *out, const char *path, quote_fn quote)
+static void set_raw(struct places *p, const char *name, const char *value)
 {
-    if (path)
-        quote(out, path);
-    else
-        stk_buf_puts(out, "PATH");
+    p->at[p->n++] = (struct stk_place){.name = name, .value = value, .raw = true};
+}
+
+/* Takes what is in the buffer. */
+static const char *keep(struct places *p, struct stk_buf *b)
+{
+    const char *text = stk_buf_cstr(b);
+    char *kept = b->fail ? NULL : stk_arena_dup(&p->arena, text, strlen(text));
+    p->fail = p->fail || !kept;
+    stk_buf_release(b);
+    return kept;
+}
+
+static void set_number(struct places *p, const char *name, uint64_t n, const char *end)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(&b, "%llu%s", (unsigned long long)n, end);
+    set_raw(p, name, n ? keep(p, &b) : NULL);
+    stk_buf_release(&b);
+}
+
+/* In code, as people write sizes: "4 << 20". */
+static void set_bytes(struct places *p, uint64_t bytes, enum stk_language language)
+{
+    bool whole = language != STK_SHELL && bytes % (1u << 20) == 0;
+    set_number(p, "BYTES", whole ? bytes >> 20 : bytes, whole ? " << 20" : "");
+}
+
+static void set_open(struct places *p, const struct stk_action *a)
+{
+    const struct stk_place source[] = {{"SOURCE", a->path ? a->path : "PATH", .raw = !a->path}, {0}};
+    struct stk_buf b = STK_BUF_INIT;
+    stk_code_fill(&b, STK_PYTHON, a->use && a->use->open ? a->use->open : stk_code_any_open_py,
+                  source, false);
+    b.len -= b.len > 0; /* its line break */
+    set_raw(p, "OPEN", keep(p, &b));
 }
 
 /* An empty `to` means that only the node knows: $TMPDIR, which must be set. */
-static void put_place(struct stk_buf *out, const char *to, quote_fn quote)
+static void set_target(struct places *p, const char *to, enum stk_language language)
 {
     if (to && *to)
-        quote(out, to);
+        set(p, "TARGET", to);
     else
-        stk_buf_puts(out, quote == stk_quote_shell ? "\"${TMPDIR:?}\"" : "os.environ[\"TMPDIR\"]");
+        set_raw(p, "TARGET",
+                language == STK_SHELL ? "\"${TMPDIR:?}\"" : "os.environ[\"TMPDIR\"]");
 }
 
-static void fill(const struct rendering *s, const char *line, quote_fn quote);
-
-static void put_value(const struct rendering *s, const char *name, size_t n, quote_fn quote)
+static void set_common(struct places *p, const struct stk_action *a, enum stk_language language)
 {
-    const struct stk_action *a = s->a;
-    if (n == 4 && memcmp(name, "path", n) == 0)
-        put_path(s->out, a->path, quote);
-    else if (n == 2 && memcmp(name, "to", n) == 0)
-        put_place(s->out, a->to, quote);
-    else if (n == 5 && memcmp(name, "bytes", n) == 0)
-        put_bytes(s->out, a->bytes);
-    else if (n == 5 && memcmp(name, "count", n) == 0)
-        stk_buf_printf(s->out, "%llu", (unsigned long long)a->count);
-    else if (n == 5 && memcmp(name, "depth", n) == 0)
-        stk_buf_printf(s->out, "%llu", (unsigned long long)a->depth);
-    else if (n == 4 && memcmp(name, "open", n) == 0)
-        fill(s, a->use && a->use->open ? a->use->open : "open({path}, \"rb\")", quote);
+    if (a->path)
+        set(p, "SOURCE", a->path);
+    else
+        set_raw(p, "SOURCE", "PATH");
+    set_number(p, "COUNT", a->count, "");
+    set_number(p, "DEPTH", a->depth, "");
+    set_bytes(p, a->bytes, language);
 }
 
-static void fill(const struct rendering *s, const char *line, quote_fn quote)
+static void put_filled(const struct rendering *s, enum stk_language language, const char *code,
+                       struct places *p, bool commented)
 {
-    for (const char *open, *close; *line; line = close + 1) {
-        open = strchr(line, '{');
-        close = open ? strchr(open, '}') : NULL;
-        if (!close) {
-            stk_buf_puts(s->out, line);
-            return;
-        }
-        stk_buf_put(s->out, line, (size_t)(open - line));
-        put_value(s, open + 1, (size_t)(close - open - 1), quote);
-    }
+    struct stk_buf text = STK_BUF_INIT;
+    stk_code_fill(&text, language, code, p->at, commented);
+    stk_snippets_add(s->out, language, &text);
+    s->out->fail = s->out->fail || p->fail;
+    stk_buf_release(&text);
+    stk_arena_release(&p->arena);
 }
 
-static void put_line(const struct rendering *s, const char *line, quote_fn quote)
+static void put(const struct rendering *s, enum stk_language language, const char *code)
 {
-    if (!line)
+    struct places p = {0};
+    if (!code)
         return;
-    fill(s, line, quote);
-    stk_buf_putc(s->out, '\n');
+    set_common(&p, s->a, language);
+    set_target(&p, s->a->to, language);
+    set_open(&p, s->a);
+    put_filled(s, language, code, &p, false);
 }
+
+/* ---- which code ----------------------------------------------------------------------------- */
 
 static bool is_framework(const struct stk_action_scene *scene, const char *name)
 {
     return scene->framework && strcmp(scene->framework, name) == 0;
 }
 
-/* Whether the format's lines suit the program. */
+/* Whether the format's code suits the program. */
 static bool has_package(const struct stk_format_use *use, const struct stk_action_scene *scene)
 {
     return !use->package || !scene->loaded || scene->loaded(scene->job, use->package);
 }
 
-/* The line of the file's format; for files that a library opens, also one that serves the same end
+/* The code of the file's format; for files that a library opens, also one that serves the same end
  * as code with a file of one's own. */
-static const char *line_of_format(const struct stk_action *a, const struct row *r,
+static const char *code_of_format(const struct stk_action *a, const struct row *r,
                                   const struct stk_action_scene *scene)
 {
     const struct stk_format_use *use = a->use;
     if (!use || !has_package(use, scene))
         return NULL;
-    const char *line = r->of_format ? *(const char *const *)((const char *)use + r->of_format) : "";
-    if (line && *line)
-        return line;
+    const char *code = r->of_format ? *(const char *const *)((const char *)use + r->of_format) : "";
+    if (code && *code)
+        return code;
     if (!r->own_file || !(use->how & STK_USE_LIBRARY) || a->kind >= STK_ACT_LARGER_WRITES)
         return NULL;
     return r->of_format ? use->keep : use->larger;
 }
 
+static bool in_c(const struct row *r, const struct stk_action_scene *scene)
+{
+    return !scene->python && r->c;
+}
+
 static const char *code_of(const struct row *r, const struct stk_action_scene *scene)
 {
-    if (!scene->python && r->c)
+    if (in_c(r, scene))
         return r->c;
     if (is_framework(scene, "tf") && r->tf)
         return r->tf;
-    return is_framework(scene, "numpy") && r->plain ? r->plain : r->code;
+    return is_framework(scene, "numpy") && r->numpy ? r->numpy : r->python;
 }
 
-static void put_templates(const struct rendering *s, const struct row *r)
+static void put_row(const struct rendering *s, const struct row *r)
 {
-    const char *known = line_of_format(s->a, r, s->scene);
-    put_line(s, r->shell, stk_quote_shell);
-    put_line(s, known, stk_quote_python);
+    const char *known = code_of_format(s->a, r, s->scene);
+    put(s, STK_SHELL, r->shell);
+    put(s, STK_PYTHON, known);
     if (!known || (r->besides && !s->scene->framework))
-        put_line(s, code_of(r, s->scene), stk_quote_python);
+        put(s, in_c(r, s->scene) ? STK_C : STK_PYTHON, code_of(r, s->scene));
 }
 
-/* ---- actions whose lines depend on more than a template ------------------------------------- */
+/* ---- packing and loaders -------------------------------------------------------------------- */
 
 static void put_pack(const struct rendering *s)
 {
-    if (s->a->instead)
-        stk_buf_puts(s->out, "# or, packed once:\n");
-    fill(s, "stoker pack {path} {to} --format ", stk_quote_shell);
-    stk_buf_puts(s->out, s->a->format);
-    if (s->a->count)
-        fill(s, " --shards {count}", stk_quote_shell);
-    else if (s->a->bytes)
-        stk_buf_printf(s->out, " --shard-size %llu", (unsigned long long)s->a->bytes);
-    if (s->a->depth)
-        fill(s, " --shuffle {depth}", stk_quote_shell);
-    if (s->a->codec)
-        stk_buf_printf(s->out, " --compress %s", s->a->codec);
-    stk_buf_putc(s->out, '\n');
+    struct stk_action a = *s->a;
+    struct places p = {0};
+    a.bytes = a.count ? 0 : a.bytes; /* the two exclude each other */
+    set_common(&p, &a, STK_SHELL);
+    set(&p, "TARGET", a.to);
+    set(&p, "FORMAT", a.format);
+    set(&p, "CODEC", a.codec);
+    set_raw(&p, "INTRO", a.instead ? "or, packed once:" : NULL);
+    put_filled(s, STK_SHELL, stk_code_pack_sh, &p, false);
 }
 
-/* Heads the lines of a loader, which replace something in the program. */
-static void put_intro(const struct rendering *s)
+static bool is_loader_for(const struct rendering *s, const char *framework)
+{
+    return strcmp(s->a->loader.framework, framework) == 0;
+}
+
+/* Heads the code of a loader, which replaces something in the program. */
+static void set_intro(const struct rendering *s, struct places *p)
 {
     const char *then = s->before && s->before->kind == STK_ACT_PACK ? "then, " : "";
-    const char * or = s->a->instead ? "or, " : then;
-    const char *old = is_framework(s->scene, "numpy") ? "your loop over the data"
-                      : is_framework(s->scene, "tf")  ? "your tf.data.Dataset"
-                                                      : "the dataset and its DataLoader";
+    const char *old = is_loader_for(s, "c")              ? "the program's own reads"
+                      : is_framework(s->scene, "numpy") ? "your loop over the data"
+                      : is_framework(s->scene, "tf")    ? "your tf.data.Dataset"
+                                                        : "the dataset and its DataLoader";
+    struct stk_buf b = STK_BUF_INIT;
     if (s->a->note)
-        stk_buf_printf(s->out, "# %s:\n", s->a->note);
+        stk_buf_printf(&b, "%s:", s->a->note);
     else
-        stk_buf_printf(s->out, "# %sin place of %s:\n", or, old);
+        stk_buf_printf(&b, "%sin place of %s:", s->a->instead ? "or, " : then, old);
+    set_raw(p, "INTRO", keep(p, &b));
 }
 
 static bool after_loader(const struct rendering *s)
@@ -188,153 +228,107 @@ static bool after_loader(const struct rendering *s)
 /* Batches are (x, y) as a training loop expects them. */
 static bool is_tuple(const struct rendering *s)
 {
-    return s->a->loader.decode && s->a->loader.labelled &&
-           strcmp(s->a->loader.framework, "tf") != 0;
+    return s->a->loader.decode && s->a->loader.labelled && !is_loader_for(s, "tf");
 }
 
-/* Marks what a profile cannot know. */
-static void put_batch_mark(const struct rendering *s, const char *end)
-{
-    stk_buf_printf(s->out, "%s%s\n", end,
-                   s->a->loader.batch_known ? "" : "   # ADAPT: your batch size");
-}
-
-static void put_decode_mark(const struct rendering *s)
+/* Tensors as ToTensor makes them; arrays as a decoder makes them. What a profile cannot know is
+ * marked. */
+static void set_decode(const struct rendering *s, struct places *p)
 {
     const struct stk_action *a = s->a;
-    if (!strchr(a->loader.decode, ':')) { /* as stored */
-        stk_buf_putc(s->out, '\n');
-        return;
-    }
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(&b, "%s%s", a->loader.decode,
+                   is_loader_for(s, "torch") ? ",layout=chw,dtype=float32" : "");
+    set(p, "DECODE", keep(p, &b));
+    set_raw(p, "FIELDS", is_tuple(s) ? "(\"data\", \"label\")" : NULL);
     const char *size = a->loader.size_known ? "" : "your image size";
     const char *random = a->loader.last ? "" : *size ? ", augmentation" : "your augmentation";
-    stk_buf_printf(s->out, "   # ADAPT: %s%s%smean=, std= of Normalize\n", size, random,
+    stk_buf_printf(&b, "ADAPT: %s%s%smean=, std= of Normalize", size, random,
                    *size || *random ? ", " : "");
+    bool stored = !strchr(a->loader.decode, ':'); /* as it is */
+    set_raw(p, "DECODE_MARK", stored ? NULL : keep(p, &b));
+    stk_buf_release(&b);
 }
 
-/* Tensors as ToTensor makes them; arrays as a decoder makes them. */
-static void put_decode(const struct rendering *s, const char *indent)
+static void set_loader(const struct rendering *s, struct places *p, enum stk_language language)
 {
     const struct stk_action *a = s->a;
-    bool torch = strcmp(a->loader.framework, "torch") == 0;
-    stk_buf_printf(s->out, "%sdecode=\"%s%s\"", indent, a->loader.decode,
-                   torch ? ",layout=chw,dtype=float32" : "");
-    if (is_tuple(s))
-        stk_buf_puts(s->out, ", as_tuple=(\"data\", \"label\")");
-    stk_buf_putc(s->out, ')');
-    put_decode_mark(s);
-}
-
-static void put_loader_call(const struct rendering *s, const char *out, const char *name,
-                            const char *call)
-{
-    const struct stk_action *a = s->a;
-    char indent[96];
-    snprintf(indent, sizeof indent, "%s%*s", out, (int)(strlen(name) + strlen(call) + 4), "");
-    stk_buf_printf(s->out, "%s%s = %s(", out, name, call);
-    put_path(s->out, a->path, stk_quote_python);
-    stk_buf_printf(s->out, ", batch=%llu", (unsigned long long)a->loader.batch);
-    if (a->loader.threads)
-        stk_buf_printf(s->out, ", threads=%llu", (unsigned long long)a->loader.threads);
-    if (a->loader.shuffle)
-        stk_buf_printf(s->out, ", shuffle=\"%s\"", a->loader.shuffle);
-    if (a->loader.last)
-        stk_buf_printf(s->out, ", last=\"%s\"", a->loader.last);
-    put_batch_mark(s, a->loader.decode ? "," : ")");
-    if (a->loader.decode)
-        put_decode(s, indent);
-}
-
-static void put_loop(const struct rendering *s, const char *name)
-{
-    bool torch = strcmp(s->a->loader.framework, "torch") == 0;
-    const char *what = torch                                       ? "tensors"
-                       : strcmp(s->a->loader.framework, "tf") == 0 ? "tensors"
-                                                                   : "arrays";
-    if (is_tuple(s)) {
-        stk_buf_printf(s->out, "for x, y in %s:   # %s; y: index of the class folder\n", name,
-                       torch ? "(n, 3, h, w), 0 to 1, as ToTensor" : "(n, h, w, 3), 0 to 255");
-        stk_buf_puts(s->out, "    pass   # ADAPT: your training step\n");
+    bool c = language == STK_C;
+    set_common(p, a, language);
+    set_intro(s, p);
+    set_number(p, "BATCH", a->loader.batch, "");
+    set_number(p, "THREADS", a->loader.threads, "");
+    set_raw(p, "BATCH_MARK", a->loader.batch_known ? NULL : "ADAPT: your batch size");
+    if (c) {
+        set_raw(p, "SHUFFLE", a->loader.last ? "STK_SHUFFLE_NONE" : NULL);
+        set_raw(p, "LAST", a->loader.last ? "STK_LAST_SHORT" : NULL);
         return;
     }
-    stk_buf_printf(s->out, "for batch in %s:   # a dict of %s, one per field\n", name, what);
-    stk_buf_puts(s->out,
-                 s->a->loader.decode
-                     ? "    x = batch[\"data\"]   # ADAPT: your work on a batch\n"
-                     : "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n");
+    set(p, "SHUFFLE", a->loader.shuffle);
+    set(p, "LAST", a->loader.last);
+    set_raw(p, "LOADER", after_loader(s) && a->loader.last ? "val_loader" : "loader");
+    if (a->loader.decode)
+        set_decode(s, p);
 }
 
-/* A program reads its validation data whole and in order. */
-static void put_validation(const struct rendering *s)
+static void put_loop(const struct rendering *s)
 {
-    if (!s->a->loader.last && s->a->loader.framework[0] != 'n')
-        stk_buf_puts(s->out, "# the validation data: the same with shuffle=\"none\", "
-                             "last=\"short\": every sample once, in order\n");
+    bool torch = is_loader_for(s, "torch"), tuple = is_tuple(s);
+    struct places p = {0};
+    set_raw(&p, "KINDS",
+            tuple ? torch ? "(n, 3, h, w), 0 to 1, as ToTensor; y: index of the class folder"
+                          : "(n, h, w, 3), 0 to 255; y: index of the class folder"
+            : is_loader_for(s, "numpy") ? "a dict of arrays, one per field"
+                                        : "a dict of tensors, one per field");
+    put_filled(s, STK_PYTHON,
+               tuple                 ? stk_code_loop_labelled_py
+               : s->a->loader.decode ? stk_code_loop_images_py
+                                     : stk_code_loop_fields_py,
+               &p, false);
 }
 
 static void put_python_loader(const struct rendering *s)
 {
     static const struct {
-        const char *framework, *module, *call;
-    } known[] = {{"torch", "stoker.torch", "stoker.torch.Loader"},
-                 {"tf", "stoker.tf", "stoker.tf.dataset"},
-                 {"numpy", "stoker", "stoker.Loader"}};
+        const char *framework, *code, *images;
+    } known[] = {{"torch", stk_code_use_loader_torch_py, stk_code_use_loader_torch_images_py},
+                 {"tf", stk_code_use_loader_tf_py, stk_code_use_loader_tf_images_py},
+                 {"numpy", stk_code_use_loader_numpy_py, stk_code_use_loader_numpy_images_py}};
     size_t k = 0;
-    while (k < 2 && strcmp(s->a->loader.framework, known[k].framework) != 0)
+    while (k < 2 && !is_loader_for(s, known[k].framework))
         k++;
-    const char *name = after_loader(s) && s->a->loader.last ? "val_loader" : "loader";
+    struct places p = {0};
+    set_loader(s, &p, STK_PYTHON);
     /* A second example whose path is unknown: a comment, since it cannot run as it stands. */
-    const char *out = after_loader(s) && !s->a->path ? "# " : "";
-    put_intro(s);
+    put_filled(s, STK_PYTHON, s->a->loader.decode ? known[k].images : known[k].code, &p,
+               after_loader(s) && !s->a->path);
     if (!after_loader(s))
-        stk_buf_printf(s->out, "import %s\n", known[k].module);
-    put_loader_call(s, out, name, known[k].call);
-    if (!after_loader(s))
-        put_loop(s, name);
-    if (!s->followed)
-        put_validation(s);
-}
-
-/* For a program that is not Python: stoker.h. */
-static void put_c_loader(const struct rendering *s)
-{
-    const struct stk_action *a = s->a;
-    stk_buf_printf(s->out, "// %sin place of the program's own reads:\n", a->instead ? "or, " : "");
-    stk_buf_printf(
-        s->out, "struct stk_loader_options o = {.batch = %llu%s%s};   // ADAPT: your batch\n",
-        (unsigned long long)a->loader.batch, a->loader.last ? ", .shuffle = STK_SHUFFLE_NONE" : "",
-        a->loader.last ? ", .last = STK_LAST_SHORT" : "");
-    put_line(s,
-             "rc = stk_dataset_open({path}, NULL, &dataset, &err);\n"
-             "rc = rc ? rc : stk_loader_open(dataset, &o, &loader, &err);\n"
-             "while (rc == 0 && stk_loader_next(loader, &batch, &err) == 1)\n"
-             "    stk_batch_release(batch);   // ADAPT: after its columns: batch->column[...]",
-             stk_quote_python);
+        put_loop(s);
+    /* A program reads its validation data whole and in order. */
+    if (!s->followed && !s->a->loader.last && !is_loader_for(s, "numpy"))
+        put(s, STK_PYTHON, stk_code_loop_validation_py);
 }
 
 static void put_loader(const struct rendering *s)
 {
-    if (strcmp(s->a->loader.framework, "c") == 0)
-        put_c_loader(s);
-    else
+    struct places p = {0};
+    if (!is_loader_for(s, "c")) {
         put_python_loader(s);
+        return;
+    }
+    set_loader(s, &p, STK_C);
+    put_filled(s, STK_C, stk_code_use_loader_c, &p, false);
 }
 
 /* The program keeps its own code per sample; stoker does the reads. */
 static void put_map_dataset(const struct rendering *s)
 {
-    put_intro(s);
-    put_line(s,
-             s->a->loader.decode
-                 ? "import io, PIL.Image, stoker.torch\n"
-                   "def sample(s):   # ADAPT: the rest of your __getitem__\n"
-                   "    image = PIL.Image.open(io.BytesIO(s[\"data\"])).convert(\"RGB\")\n"
-                   "    return transform(image), s.get(\"label\")   # ADAPT: your transform"
-                 : "import stoker.torch\n"
-                   "def sample(s):   # ADAPT: the rest of your __getitem__\n"
-                   "    return s     # a dict of its fields",
-             stk_quote_python);
-    put_line(s, "dataset = stoker.torch.MapDataset({path}, transform=sample)", stk_quote_python);
+    struct places p = {0};
+    set_common(&p, s->a, STK_PYTHON);
+    set_intro(s, &p);
+    put_filled(s, STK_PYTHON,
+               s->a->loader.decode ? stk_code_map_dataset_images_py : stk_code_map_dataset_py, &p,
+               false);
 }
 
 /* ---- staging -------------------------------------------------------------------------------- */
@@ -346,166 +340,122 @@ static const char *base_of(const char *path)
 }
 
 /* Runs a command once on each node. */
-static void put_each_node(const struct rendering *s)
+static const char *each_node(const struct rendering *s)
 {
     if (strcmp(s->scene->scheduler, "slurm") == 0)
-        stk_buf_puts(s->out, "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" ");
-    else if (s->scene->nodes > 1)
-        stk_buf_puts(s->out, "mpirun --map-by ppr:1:node ");
+        return "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\"";
+    return s->scene->nodes > 1 ? "mpirun --map-by ppr:1:node" : NULL;
 }
 
-/* The list of the files that were read: nothing else that lies there is copied. */
-static void put_list(const struct rendering *s)
+static const char *words(struct places *p, const char *const *word, size_t n, const char *between,
+                         const char *before)
 {
-    const struct stk_action *a = s->a;
-    if (!a->npatterns) {
-        stk_buf_puts(s->out, "stoker report ");
-        put_path(s->out, s->scene->profile, stk_quote_shell);
-        put_line(s, " --list-read {path} > files.txt", stk_quote_shell);
-        return;
+    struct stk_buf b = STK_BUF_INIT;
+    for (size_t i = 0; i < n; i++) {
+        stk_buf_printf(&b, "%s%s", i ? between : "", before);
+        stk_quote_shell(&b, word[i]);
     }
-    fill(s, "(cd {path} && find . -type f \\(", stk_quote_shell);
-    for (size_t i = 0; i < a->npatterns; i++) {
-        stk_buf_puts(s->out, i ? " -o -name " : " -name ");
-        stk_quote_shell(s->out, a->pattern[i]);
-    }
-    stk_buf_puts(s->out, " \\)) > files.txt\n");
+    return keep(p, &b);
 }
 
-/* The command is an argument of sh itself, so its own paths are quoted twice. */
-static void put_copy_listed(const struct rendering *s, const char *base)
+/* The command is an argument of a shell itself, so its own paths are quoted twice. */
+static void set_copy(struct places *p)
 {
     struct stk_buf inner = STK_BUF_INIT;
-    struct rendering in = {.a = s->a, .scene = s->scene, .out = &inner};
-    fill(&in, "mkdir -p {to}/", stk_quote_shell);
-    stk_quote_shell(&inner, base);
-    fill(&in, " && tar -C {path} --verbatim-files-from -cf - -T files.txt | tar -C {to}/",
-         stk_quote_shell);
-    stk_quote_shell(&inner, base);
-    stk_buf_puts(&inner, " -xf -");
-    put_each_node(s);
-    stk_buf_puts(s->out, "sh -c ");
-    stk_quote_shell(s->out, stk_buf_cstr(&inner));
-    stk_buf_putc(s->out, '\n');
-    s->out->fail = s->out->fail || inner.fail;
-    stk_buf_release(&inner);
+    stk_code_fill(&inner, STK_SHELL, stk_code_stage_copy_sh, p->at, false);
+    inner.len -= inner.len > 0; /* its line break */
+    set(p, "COPY", keep(p, &inner));
 }
 
-static void put_copy_files(const struct rendering *s)
+static const char *stage_code(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
-    put_each_node(s);
-    stk_buf_puts(s->out, "cp");
-    for (size_t i = 0; i < a->npaths || i < 1; i++) {
-        stk_buf_putc(s->out, ' ');
-        stk_quote_shell(s->out, a->npaths ? a->paths[i] : a->path);
-    }
-    put_line(s, " {to}/", stk_quote_shell);
-}
-
-/* A whole folder, if no profile says which of its files were read. */
-static void put_stage_whole(const struct rendering *s)
-{
-    stk_buf_puts(s->out, "DATA=$(");
-    put_each_node(s);
-    put_line(s, s->a->to_named ? "stoker stage {path} {to})" : "stoker stage {path})",
-             stk_quote_shell);
-    put_line(s, "# then read \"$DATA\" instead of {path}", stk_quote_shell);
+    if (a->is_file && a->npaths > 1)
+        return stk_code_stage_files_sh;
+    if (a->is_file)
+        return strcmp(s->scene->scheduler, "slurm") == 0 ? stk_code_stage_file_slurm_sh
+                                                         : stk_code_stage_file_sh;
+    if (a->npatterns)
+        return stk_code_stage_matching_sh;
+    /* A whole folder, if no profile says which of its files were read. */
+    return s->scene->profile ? stk_code_stage_listed_sh : stk_code_stage_sh;
 }
 
 static void put_stage(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
-    struct stk_action base = {.path = base_of(a->path), .to = a->to};
-    struct rendering near = {.a = &base, .scene = s->scene, .out = s->out};
-    bool slurm = strcmp(s->scene->scheduler, "slurm") == 0, single = a->is_file && a->npaths <= 1;
-    stk_buf_puts(s->out, "# in the job script, before training; once per node:\n");
-    if (!a->is_file && !s->scene->profile && !a->npatterns) {
-        put_stage_whole(s);
-        return;
-    }
-    if (slurm && single) {
-        fill(s, "sbcast {path} {to}/", stk_quote_shell);
-        put_line(&near, "{path}", stk_quote_shell);
-    } else if (a->is_file) {
-        put_copy_files(s);
-    } else {
-        put_list(s);
-        put_copy_listed(s, base.path);
-    }
-    if (a->is_file && !single) {
-        put_line(s, "# then read them in {to}", stk_quote_shell);
-        return;
-    }
-    fill(&near, "# then read {to}/{path}", stk_quote_shell);
-    put_line(s, " instead of {path}", stk_quote_shell);
+    const char *code = stage_code(s);
+    struct places p = {0};
+    set_common(&p, a, STK_SHELL);
+    if (code == stk_code_stage_sh)
+        set(&p, "TARGET", a->to_named ? a->to : NULL);
+    else
+        set_target(&p, a->to, STK_SHELL);
+    set(&p, "NAME", base_of(a->path));
+    set(&p, "PROFILE", s->scene->profile);
+    set_raw(&p, "EACH_NODE", each_node(s));
+    set_raw(&p, "SOURCES", words(&p, a->paths, a->npaths, " ", ""));
+    set_raw(&p, "PATTERNS", words(&p, a->pattern, a->npatterns, " -o ", "-name "));
+    set_copy(&p);
+    put_filled(s, STK_SHELL, code, &p, false);
 }
 
 /* ---- stripes, read-ahead, nodes, databases -------------------------------------------------- */
 
-static void put_stripes(const struct rendering *s, const char *command, const char *behind)
+static void put_stripes(const struct rendering *s, const char *code)
 {
-    stk_buf_puts(s->out, command);
-    if (s->a->bytes)
-        stk_buf_printf(s->out, " -S %lluK", (unsigned long long)(s->a->bytes >> 10));
-    fill(s, " -c {count} {path}", stk_quote_shell);
-    stk_buf_puts(s->out, behind);
+    struct places p = {0};
+    set_common(&p, s->a, STK_SHELL);
+    set_number(&p, "STRIPE", s->a->bytes >> 10, "K");
+    put_filled(s, STK_SHELL, code, &p, false);
 }
 
 static void put_stripe_new(const struct rendering *s)
 {
-    put_stripes(s, "lfs setstripe", "    # for new files in it\n");
+    put_stripes(s, stk_code_stripe_new_files_sh);
 }
 
 static void put_stripe_file(const struct rendering *s)
 {
-    put_stripes(s, "lfs migrate", "\n");
+    put_stripes(s, stk_code_stripe_file_sh);
 }
 
 static void put_prefetch(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
     if (a->use && a->use->ahead && has_package(a->use, s->scene))
-        put_line(s, a->use->ahead, stk_quote_python);
+        put(s, STK_PYTHON, a->use->ahead);
     else if (!s->scene->python)
-        put_line(s, "readahead(fd, offset, {bytes});   // for what comes next", stk_quote_python);
-    else if (is_framework(s->scene, "numpy"))
-        put_line(s,
-                 "import os\nos.posix_fadvise(f.fileno(), f.tell(), {bytes}, "
-                 "os.POSIX_FADV_WILLNEED)   # ADAPT: f is your file; before each part",
-                 stk_quote_python);
-    else if (is_framework(s->scene, "tf"))
-        put_line(s, "dataset = dataset.prefetch(tf.data.AUTOTUNE)   # ADAPT: its last step",
-                 stk_quote_python);
+        put(s, STK_C, stk_code_prefetch_c);
     else
-        put_line(s,
-                 a->pinned ? "DataLoader(dataset, num_workers={count}, prefetch_factor={depth}, "
-                             "persistent_workers=True, pin_memory=True)   # ADAPT: your dataset"
-                           : "DataLoader(dataset, num_workers={count}, "
-                             "prefetch_factor={depth})   # ADAPT: your dataset",
-                 stk_quote_python);
+        put(s, STK_PYTHON,
+            is_framework(s->scene, "numpy") ? stk_code_prefetch_numpy_py
+            : is_framework(s->scene, "tf")  ? stk_code_prefetch_tf_py
+            : a->pinned                     ? stk_code_prefetch_pinned_py
+                                            : stk_code_prefetch_py);
 }
 
 /* How to inspect a node under a known scheduler. */
 static void put_check_node(const struct rendering *s)
 {
     static const struct {
-        const char *scheduler, *line;
-    } known[] = {{"slurm", "scontrol show node {path}; sacct -N {path} -S now-1hour"},
-                 {"pbs", "pbsnodes {path}"},
-                 {"lsf", "bhosts -l {path}"},
-                 {"sge", "qhost -h {path} -j"}};
+        const char *scheduler, *code;
+    } known[] = {{"slurm", stk_code_check_node_slurm_sh},
+                 {"pbs", stk_code_check_node_pbs_sh},
+                 {"lsf", stk_code_check_node_lsf_sh},
+                 {"sge", stk_code_check_node_sge_sh}};
     struct stk_action node = {.path = s->a->path ? s->a->path : "NODE"};
     struct rendering there = {.a = &node, .scene = s->scene, .out = s->out};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(s->scene->scheduler, known[i].scheduler) == 0)
-            put_line(&there, known[i].line, stk_quote_shell);
+            put(&there, STK_SHELL, known[i].code);
 }
 
 /* A database that nobody writes, as a URI for SQLite, in which some characters of a path are
  * special. */
 static void put_sqlite_read(const struct rendering *s)
 {
+    struct places p = {0};
     struct stk_buf uri = STK_BUF_INIT;
     stk_buf_puts(&uri, "file:");
     for (const char *c = s->a->path; *c; c++) {
@@ -515,26 +465,27 @@ static void put_sqlite_read(const struct rendering *s)
             stk_buf_putc(&uri, *c);
     }
     stk_buf_puts(&uri, "?immutable=1");
-    stk_buf_puts(s->out, "import sqlite3\nconnection = sqlite3.connect(");
-    stk_quote_python(s->out, stk_buf_cstr(&uri));
-    stk_buf_puts(s->out, ", uri=True)   # nobody writes to it\nconnection.execute(\"BEGIN\")   # "
-                         "before a batch of queries\n");
-    s->out->fail = s->out->fail || uri.fail;
-    stk_buf_release(&uri);
+    set(&p, "URI", keep(&p, &uri));
+    put_filled(s, STK_PYTHON, stk_code_sqlite_read_only_py, &p, false);
 }
 
 static void put_rewrite(const struct rendering *s)
 {
     const struct stk_format_use *use = s->a->use;
     if (use && use->rewriter)
-        put_line(s, use->rewriter, stk_quote_shell);
+        put(s, STK_SHELL, use->rewriter);
     else
-        put_line(s, use ? use->rewrite : NULL, stk_quote_python);
+        put(s, STK_PYTHON, use ? use->rewrite : NULL);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-#define OF_FORMAT(line) .of_format = offsetof(struct stk_format_use, line)
+#define OF_FORMAT(code) .of_format = offsetof(struct stk_format_use, code)
+#define SH(name)        .shell = stk_code_##name##_sh
+#define PY(name)        .python = stk_code_##name##_py
+#define C(name)         .c = stk_code_##name##_c
+#define NUMPY(name)     .numpy = stk_code_##name##_numpy_py
+#define TF(name)        .tf = stk_code_##name##_tf_py
 
 static const struct row rows[STK_ACT_COUNT] = {
     [STK_ACT_PACK] = {{"pack", "source", "destination", "shards", "shard_bytes", "shuffle"},
@@ -545,174 +496,106 @@ static const struct row rows[STK_ACT_COUNT] = {
                             .put = put_stripe_new},
     [STK_ACT_STRIPE_FILE] = {{"stripe-file", "file", NULL, "stripe_count", "stripe_bytes", NULL},
                              .put = put_stripe_file},
-    [STK_ACT_SHOW_STRIPES] = {{"show-stripes", .path = "file"},
-                              .shell =
-                                  "lfs getstripe -v {path}    # on Lustre: which targets hold it"},
-    [STK_ACT_LIST_ONCE] = {{"list-once", .path = "directory"},
-                           .shell =
-                               "find {path} -type f > files.txt    # once; then read files.txt"},
-    [STK_ACT_WARM_UP] = {{"warm-up", .path = "file", .bytes = "bytes"},
-                         .shell = "cat {path} > /dev/null     # once per node, before training"},
+    [STK_ACT_SHOW_STRIPES] = {{"show-stripes", .path = "file"}, SH(show_stripes)},
+    [STK_ACT_LIST_ONCE] = {{"list-once", .path = "directory"}, SH(list_once)},
+    [STK_ACT_WARM_UP] = {{"warm-up", .path = "file", .bytes = "bytes"}, SH(warm_up)},
     [STK_ACT_REWRITE] = {{"rewrite", "source", "destination", NULL, NULL, NULL},
                          .put = put_rewrite},
     [STK_ACT_SCRATCH] = {{"local-scratch", .path = "directory", .to = "where"},
-                         .code = "import os, tempfile\n"
-                                 "work = tempfile.mkdtemp(dir={to})   # ADAPT: work there, then "
-                                 "move the result to {path}",
-                         .c = "snprintf(work, sizeof work, \"%s/XXXXXX\", {to});\n"
-                              "mkdtemp(work);   // ADAPT: work there, then move the result"},
+                         PY(local_scratch),
+                         C(local_scratch)},
     [STK_ACT_WRITE_ARCHIVE] = {{"write-archive", .path = "directory", .count = "files"},
-                               .code = "import tarfile\n"
-                                       "with tarfile.open(\"results.tar\", \"w\") as t:\n"
-                                       "    t.add(part)   # ADAPT: each result"},
-    [STK_ACT_PACK_ENVIRONMENT] =
-        {{"pack-environment", .path = "directory"},
-         .shell = "tar -cf environment.tar -C {path} .    # once\n"
-                  "# in the job script, once per node; then run it from there:\n"
-                  "mkdir -p \"$TMPDIR/environment\"\n"
-                  "tar -xf environment.tar -C \"$TMPDIR/environment\""},
-    [STK_ACT_LOCAL_SAVE] =
-        {{"local-checkpoint", .path = "directory", .to = "where", .bytes = "bytes"},
-         .code = "import os, shutil, threading\ndef save(name, write):          # write(path) "
-                 "writes the checkpoint\n    near, far = os.path.join({to}, name), "
-                 "os.path.join({path}, name)\n    write(near)\n    def copy():\n        "
-                 "shutil.copyfile(near, far + \".partial\")\n        os.replace(far + "
-                 "\".partial\", far)\n    threading.Thread(target=copy).start()   # Python joins "
-                 "it at exit"},
+                               PY(write_archive)},
+    [STK_ACT_PACK_ENVIRONMENT] = {{"pack-environment", .path = "directory"}, SH(pack_environment)},
+    [STK_ACT_LOCAL_SAVE] = {{"local-checkpoint", .path = "directory", .to = "where",
+                             .bytes = "bytes"},
+                            PY(local_checkpoint)},
 
     [STK_ACT_LOADER] = {{"use-loader", .path = "dataset", .count = "ranks"}, .put = put_loader},
     [STK_ACT_MAP_DATASET] = {{"map-dataset", .path = "dataset"}, .put = put_map_dataset},
     [STK_ACT_READERS] = {{"more-readers", .path = "dataset", .count = "readers"},
-                         .code = "DataLoader(dataset, num_workers={count}, "
-                                 "persistent_workers=True)   # ADAPT: your dataset",
-                         .plain = "from concurrent.futures import ThreadPoolExecutor\n"
-                                  "with ThreadPoolExecutor({count}) as readers:\n"
-                                  "    for result in readers.map(read, samples):   # ADAPT: what "
-                                  "your loop runs over; read(x): its body\n"
-                                  "        pass   # in the order of `samples`",
-                         .tf = "dataset = dataset.map(read, num_parallel_calls={count})   # "
-                               "ADAPT: read: what opens and reads one sample",
-                         .c = "pread(fd, part, length, offset);   // in each of {count} threads",
+                         PY(more_readers),
+                         NUMPY(more_readers),
+                         TF(more_readers),
+                         C(more_readers),
                          OF_FORMAT(readers),
                          .besides = true},
     [STK_ACT_PREFETCH] = {{"prefetch", "dataset", NULL, "workers", "ahead_bytes",
                            "batches_per_worker"},
                           .put = put_prefetch},
     [STK_ACT_DECODERS] = {{"more-decoders", .count = "workers"},
-                          .code = "DataLoader(dataset, num_workers={count})   # ADAPT: your "
-                                  "dataset",
-                          .plain = "from concurrent.futures import ProcessPoolExecutor\n"
-                                   "with ProcessPoolExecutor({count}) as workers:\n"
-                                   "    for result in workers.map(decode, samples):   # ADAPT: "
-                                   "decode(sample): your work on one\n"
-                                   "        pass   # in the order of `samples`",
-                          .tf = "dataset = dataset.map(decode, num_parallel_calls={count})   # "
-                                "ADAPT: your decoding"},
+                          PY(more_decoders),
+                          NUMPY(more_decoders),
+                          TF(more_decoders)},
     [STK_ACT_DIVIDE] = {{"divide-by-rank", .path = "dataset", .count = "ranks"},
-                        .code = "import torch\nsampler = torch.utils.data.DistributedSampler("
-                                "dataset)   # ADAPT: your dataset; sampler= of its DataLoader",
-                        .plain = "mine = samples[rank::ranks]   # ADAPT: each rank its own part",
-                        .tf = "dataset = dataset.shard(world_size, rank)   # ADAPT: its first step",
+                        PY(divide_by_rank),
+                        NUMPY(divide_by_rank),
+                        TF(divide_by_rank),
                         OF_FORMAT(divide),
                         .besides = true},
     [STK_ACT_PARTS] = {{"parts-by-rank", .path = "file", .count = "ranks"},
-                       .code = "offset = rank * (size // ranks)   # one part per rank",
-                       .c = "offset = rank * (size / ranks);   // one part per rank"},
+                       PY(parts_by_rank),
+                       C(parts_by_rank)},
     [STK_ACT_EXCHANGE] = {{"exchange-parts", .count = "ranks"},
-                          .code = "comm.Allgather(part, whole)   # mpi4py",
-                          .c = "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);"},
+                          PY(exchange_parts),
+                          C(exchange_parts)},
     [STK_ACT_READ_ALL] = {{"collective-reads", .path = "file", .count = "ranks"},
-                          .code = "file.Read_all(buffer)   # mpi4py's MPI.File",
-                          .c = "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);"},
+                          PY(collective_reads),
+                          C(collective_reads)},
     [STK_ACT_WRITE_ALL] = {{"collective-writes", .path = "file", .count = "ranks"},
-                           .code = "file.Write_at_all(offset, part)   # mpi4py's MPI.File",
-                           .c = "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, "
-                                "&status);"},
+                           PY(collective_writes),
+                           C(collective_writes)},
     [STK_ACT_AGGREGATORS] = {{"more-aggregators", .path = "file", .count = "aggregators"},
-                             .code = "info.Set(\"cb_nodes\", \"{count}\")   # mpi4py's MPI.Info",
-                             .c = "MPI_Info_set(info, \"cb_nodes\", \"{count}\");   "
-                                  "// aggregators"},
+                             PY(more_aggregators),
+                             C(more_aggregators)},
     [STK_ACT_CHECK_NODE] = {{"check-node", .path = "node"}, .put = put_check_node},
 
     [STK_ACT_LARGER_READS] = {{"larger-reads", .path = "file", .bytes = "request_bytes"},
-                              .code = "f = open({path}, \"rb\", buffering={bytes})",
-                              .c = "n = read(fd, buffer, {bytes});",
+                              PY(larger_reads),
+                              C(larger_reads),
                               .own_file = true},
     [STK_ACT_STREAM_BUFFER] = {{"stream-buffer", .path = "file", .bytes = "buffer_bytes"},
-                               .code = "f = open({path}, \"rb\", buffering={bytes})   "
-                                       "# a C stream: setvbuf()",
-                               .c = "setvbuf(stream, NULL, _IOFBF, {bytes});",
+                               PY(stream_buffer),
+                               C(stream_buffer),
                                .own_file = true},
     [STK_ACT_BATCH_READS] = {{"batch-reads", .path = "file"}, OF_FORMAT(batch_read)},
-    [STK_ACT_SORT_READS] = {{"sort-reads", .path = "file"},
-                            .code = "batch = sorted(batch)   # ADAPT: by offset; then read "
-                                    "neighbours together",
-                            .own_file = true},
+    [STK_ACT_SORT_READS] = {{"sort-reads", .path = "file"}, PY(sort_reads), .own_file = true},
     [STK_ACT_PREAD] = {{"positioned-reads", .path = "file"},
-                       .code = "import os\n"
-                               "data = os.pread(f.fileno(), length, offset)   # ADAPT: instead "
-                               "of seek + read",
-                       .c = "n = pread(fd, buffer, length, offset);   // instead of lseek + "
-                            "read",
+                       PY(positioned_reads),
+                       C(positioned_reads),
                        .own_file = true},
     [STK_ACT_READ_WHOLE] = {{"read-whole", .path = "file", .bytes = "bytes"},
-                            .code = "data = open({path}, \"rb\").read()",
+                            PY(read_whole),
                             OF_FORMAT(load),
                             .own_file = true},
     [STK_ACT_READ_ONCE] = {{"read-once", .path = "file", .bytes = "bytes"},
-                           .code = "data = open({path}, \"rb\").read()   # once, before the loop",
+                           PY(read_once),
                            OF_FORMAT(parse),
                            .own_file = true},
     [STK_ACT_KEEP_DATA] = {{"keep-in-memory", .path = "file", .bytes = "bytes"},
-                           .code = "data = open({path}, \"rb\").read()    # once, when the "
-                                   "program starts",
+                           PY(keep_in_memory),
                            OF_FORMAT(keep),
                            .own_file = true},
-    [STK_ACT_KEEP_OPEN] = {{"keep-open", .path = "file"},
-                           .code =
-                               "def __getitem__(self, i):       # ADAPT: your Dataset\n"
-                               "    if self.f is None:          # in the worker, not in __init__\n"
-                               "        self.f = {open}",
-                           .plain = "f = {open}   # ADAPT: once, before the loop"},
-    [STK_ACT_KEEP_STAT] = {{"keep-stat", .path = "file"},
-                           .code = "import os\nfound = os.stat({path})   # once, before the loop",
-                           .c = "fstat(fd, &found);   // once, before the loop"},
+    [STK_ACT_KEEP_OPEN] = {{"keep-open", .path = "file"}, PY(keep_open), NUMPY(keep_open)},
+    [STK_ACT_KEEP_STAT] = {{"keep-stat", .path = "file"}, PY(keep_stat), C(keep_stat)},
     [STK_ACT_SQLITE_READ] = {{"sqlite-read-only", .path = "database"}, .put = put_sqlite_read},
 
-    [STK_ACT_LARGER_WRITES] =
-        {{"larger-writes", .path = "file", .bytes = "request_bytes"},
-         .code = "f = open({path}, \"wb\", buffering={bytes})   # bytes\n"
-                 "f = open({path}, \"w\", buffering={bytes})   # text; no flush=True",
-         .c = "setvbuf(stream, NULL, _IOFBF, {bytes});   // C; no fflush()\n"
-              "out << value << '\\n';                     // C++: not std::endl",
-         .own_file = true},
+    [STK_ACT_LARGER_WRITES] = {{"larger-writes", .path = "file", .bytes = "request_bytes"},
+                               PY(larger_writes),
+                               C(larger_writes),
+                               .own_file = true},
     [STK_ACT_BATCH_WRITES] = {{"batch-writes", .path = "file"}, OF_FORMAT(batch_write)},
     [STK_ACT_SORT_WRITES] = {{"sort-writes", .path = "file"},
-                             .code = "f.seek(0); f.write(data)    # everything at once, when it "
-                                     "is complete",
-                             .c = "pwrite(fd, data, size, 0);   // everything at once, when it is "
-                                  "complete",
+                             PY(sort_writes),
+                             C(sort_writes),
                              .own_file = true},
-    [STK_ACT_KEEP_WRITER] = {{"keep-writer", .path = "file"},
-                             .code = "f = open({path}, \"a\", buffering={bytes})   # once, before "
-                                     "the loop; f.flush() where others must see it",
-                             .c = "FILE *f = fopen({path}, \"a\");   // once, before the loop"},
-    [STK_ACT_SYNC_ONCE] = {{"sync-once", .path = "file"},
-                           .code = "import os\n"
-                                   "f.flush(); os.fsync(f.fileno())   # once, at the end\n"
-                                   "os.replace(partial, final)",
-                           .c = "fflush(f); fsync(fileno(f));   // once, at the end\n"
-                                "rename(partial, final);"},
+    [STK_ACT_KEEP_WRITER] = {{"keep-writer", .path = "file"}, PY(keep_writer), C(keep_writer)},
+    [STK_ACT_SYNC_ONCE] = {{"sync-once", .path = "file"}, PY(sync_once), C(sync_once)},
     [STK_ACT_SAVE_ASIDE] = {{"save-in-background", .path = "file"},
-                            .code = "import copy, threading\n"
-                                    "threading.Thread(target=save, "
-                                    "args=(copy.deepcopy(state),)).start()",
-                            .c = "pthread_create(&thread, NULL, save, copy_of_state);"},
-    [STK_ACT_SQLITE_COMMIT] =
-        {{"sqlite-transactions", .path = "database"},
-         .code = "with connection: connection.executemany(sql, rows)   # one commit\n"
-                 "connection.execute(\"PRAGMA journal_mode=WAL\")\n"
-                 "connection.execute(\"PRAGMA synchronous=NORMAL\")"},
+                            PY(save_in_background),
+                            C(save_in_background)},
+    [STK_ACT_SQLITE_COMMIT] = {{"sqlite-transactions", .path = "database"},
+                               PY(sqlite_transactions)},
 };
 
 const struct stk_action_info *stk_action_info(enum stk_action_kind kind)
@@ -726,7 +609,7 @@ bool stk_action_applies(const struct stk_action *a, const struct stk_action_scen
     const struct stk_format_use *use = a->use;
     if (a->kind == STK_ACT_REWRITE)
         return use && (use->rewriter || (use->rewrite && has_package(use, scene)));
-    if (r->put || !use || line_of_format(a, r, scene))
+    if (r->put || !use || code_of_format(a, r, scene))
         return true;
     bool library = use->how & STK_USE_LIBRARY;
     if (a->kind == STK_ACT_KEEP_OPEN)
@@ -737,7 +620,7 @@ bool stk_action_applies(const struct stk_action *a, const struct stk_action_scen
 }
 
 void stk_actions_render(const struct stk_action *a, size_t n, const struct stk_action_scene *scene,
-                        struct stk_buf *out)
+                        struct stk_snippets *out)
 {
     for (size_t i = 0; i < n; i++) {
         struct rendering s = {.a = &a[i],
@@ -749,6 +632,6 @@ void stk_actions_render(const struct stk_action *a, size_t n, const struct stk_a
         if (r->put)
             r->put(&s);
         else
-            put_templates(&s, r);
+            put_row(&s, r);
     }
 }

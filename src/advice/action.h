@@ -1,14 +1,14 @@
 /*
- * action.h - what a finding recommends, as paths and numbers that programs can act on. The lines
- * that people paste are generated from it.
+ * action.h - what a finding recommends, as paths and numbers that programs can act on. The code
+ * that people paste is generated from it.
  *
- * A kind is one row of the table in action.c: its name, the names of its parameters, and its lines.
- * To add a kind, add it to the enum and to the table.
+ * A kind is one row of the table in action.c: its name, the names of its parameters, and its code
+ * (advice/code). To add a kind, add it to the enum and to the table.
  */
 #ifndef STK_ADVICE_ACTION_H
 #define STK_ADVICE_ACTION_H
 
-#include "base/buf.h"
+#include "advice/code.h"
 #include "format/format.h"
 
 enum stk_action_kind {
@@ -111,9 +111,9 @@ struct stk_action_scene {
  * takes no buffer, and a package that the program does not use is no help. */
 bool stk_action_applies(const struct stk_action *a, const struct stk_action_scene *scene);
 
-/* Appends commands and code that carry out the actions, in order, one per line: a quoted path never
- * contains a newline. */
+/* Appends commands and code that carry out the actions, in order. A quoted path never contains a
+ * line break. Caller frees with stk_snippets_release(). */
 void stk_actions_render(const struct stk_action *a, size_t n, const struct stk_action_scene *scene,
-                        struct stk_buf *out);
+                        struct stk_snippets *out);
 
 #endif

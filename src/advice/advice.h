@@ -32,8 +32,8 @@ struct stk_finding {
     const char *what_to_do;    /* a sentence or two */
     struct stk_action *action; /* the same for programs, in order */
     size_t nactions;
-    const char **line; /* commands or code to paste, generated from the actions */
-    size_t nlines;
+    struct stk_snippet *snippet; /* commands and code to paste, generated from the actions */
+    size_t nsnippets;
     double gain_s;        /* predicted: seconds of the run saved; 0: unknown */
     const char *gain_why; /* the reasoning, with numbers from the profile */
 };

@@ -1,6 +1,6 @@
 /*
  * text.c - building a finding: sentences, numbers, actions. Everything is in the advice's
- * arena and safe to show: file names are escaped in sentences and quoted in lines (action.c).
+ * arena and safe to show: file names are escaped in sentences and quoted in code (code.c).
  */
 #include <math.h>
 #include <stdarg.h>
@@ -249,17 +249,18 @@ struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
                                .format = "tfrecord"};
 }
 
-static void make_lines(struct advisor *ad, struct stk_finding *f)
+static void make_code(struct advisor *ad, struct stk_finding *f)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    stk_actions_render(f->action, f->nactions, &ad->scene, &b);
-    const char *text = take(ad, &b);
-    size_t n = 0;
-    for (const char *c = text; *c; c++)
-        n += *c == '\n';
-    f->line = room(ad, (n + 1) * sizeof *f->line);
-    for (const char *end; f->line && (end = strchr(text, '\n')); text = end + 1)
-        f->line[f->nlines++] = keep(ad, text, (size_t)(end - text));
+    struct stk_snippets code = {0};
+    stk_actions_render(f->action, f->nactions, &ad->scene, &code);
+    f->snippet = room(ad, (code.n + 1) * sizeof *f->snippet);
+    for (size_t i = 0; f->snippet && i < code.n; i++) {
+        const struct stk_snippet *s = &code.snippet[i];
+        f->snippet[f->nsnippets++] =
+            (struct stk_snippet){s->language, keep(ad, s->text, strlen(s->text))};
+    }
+    ad->nomem = ad->nomem || code.fail;
+    stk_snippets_release(&code);
 }
 
 void stk_advice_lines(struct advisor *ad)
@@ -271,7 +272,7 @@ void stk_advice_lines(struct advisor *ad)
             o->finding[kept++] = o->finding[i];
     o->nfindings = kept;
     for (size_t i = 0; !ad->nomem && i < kept; i++)
-        make_lines(ad, &o->finding[i]);
+        make_code(ad, &o->finding[i]);
 }
 
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,

@@ -9,6 +9,7 @@
 #include "format/format.h"
 #include "analysis/parts.h"
 #include "proflog/system_files.h"
+#include "format_code.h"
 
 static const struct other {
     const char *name;
@@ -27,49 +28,41 @@ static const struct other {
     {"netcdf",
      {.how = STK_USE_LIBRARY,
       .package = "netCDF4",
-      .open = "netCDF4.Dataset({path})",
-      .keep = "import netCDF4\nf = netCDF4.Dataset(\"f\", memory=open({path}, \"rb\").read())"},
+      .open = stk_code_netcdf_open_py,
+      .keep = stk_code_netcdf_keep_py},
      {".nc", ".nc4"}},
     {"parquet",
      {.how = STK_USE_LIBRARY,
       .package = "pyarrow",
-      .open = "pyarrow.parquet.ParquetFile({path})",
-      .parse = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
-      .keep = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
-      .larger = "import pyarrow.parquet\nf = pyarrow.parquet.ParquetFile({path}, pre_buffer=True)",
-      .rewrite = "import pyarrow.dataset as arrow\n"
-                 "arrow.write_dataset(arrow.dataset({path}), {to}, format=\"parquet\")   # once"},
+      .open = stk_code_parquet_open_py,
+      .parse = stk_code_parquet_parse_py,
+      .keep = stk_code_parquet_parse_py,
+      .larger = stk_code_parquet_larger_py,
+      .rewrite = stk_code_parquet_rewrite_py},
      {".parquet"}},
     {"arrow",
      {.how = STK_USE_LIBRARY,
       .package = "pyarrow",
-      .open = "pyarrow.ipc.open_file({path})",
-      .parse = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
-      .keep = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
-      .rewrite = "import pyarrow.dataset as arrow\n"
-                 "arrow.write_dataset(arrow.dataset({path}, format=\"ipc\"), {to}, "
-                 "format=\"ipc\")   # once"},
+      .open = stk_code_arrow_open_py,
+      .parse = stk_code_arrow_parse_py,
+      .keep = stk_code_arrow_parse_py,
+      .rewrite = stk_code_arrow_rewrite_py},
      {".arrow", ".feather"}},
     {"zip",
      {.how = STK_USE_SAMPLE | STK_USE_LIBRARY,
-      .open = "zipfile.ZipFile({path})",
-      .keep = "import io, zipfile\nz = zipfile.ZipFile(io.BytesIO(open({path}, \"rb\").read()))"},
+      .open = stk_code_zip_open_py,
+      .keep = stk_code_zip_keep_py},
      {".zip"}},
     {"beton", {.how = STK_USE_LIBRARY}, {".beton"}},
     {"sqlite",
      {.how = STK_USE_LIBRARY,
-      .open = "sqlite3.connect({path})",
-      .larger = "import sqlite3\nconnection = sqlite3.connect({path})\n"
-                "connection.execute(\"PRAGMA cache_size=-262144\")   # 256 MiB of pages\n"
-                "connection.execute(\"PRAGMA mmap_size=1073741824\")"},
+      .open = stk_code_sqlite_open_py,
+      .larger = stk_code_sqlite_larger_py},
      {".sqlite", ".sqlite3", ".db", ".db3"}},
     {"zarr",
      {.how = STK_USE_LIBRARY | STK_USE_STORE,
       .package = "zarr",
-      .rewrite = "import zarr\na = zarr.open_array({path}, mode=\"r\")   # ADAPT: {path} + "
-                 "\"/NAME\" of a group\n"
-                 "zarr.array(a[:], store={to}, chunks=(1, *a.shape[1:]))   # ADAPT: samples per "
-                 "chunk"},
+      .rewrite = stk_code_zarr_rewrite_py},
      {NULL}},
     {"n5", {.how = STK_USE_LIBRARY | STK_USE_STORE}, {NULL}},
     {"pickle", {.how = STK_USE_SAMPLE}, {".pkl", ".pickle"}},

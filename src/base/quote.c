@@ -90,3 +90,20 @@ void stk_quote_python(struct stk_buf *out, const char *s)
     }
     stk_buf_putc(out, '"');
 }
+
+void stk_quote_c(struct stk_buf *out, const char *s)
+{
+    stk_buf_putc(out, '"');
+    for (size_t i = 0, n = strlen(s); i < n;) {
+        size_t len = showable(s + i, n - i);
+        if (!len) {
+            stk_buf_printf(out, "\\%03o", (unsigned)(unsigned char)s[i++]);
+            continue;
+        }
+        if (s[i] == '"' || s[i] == '\\')
+            stk_buf_putc(out, '\\');
+        stk_buf_put(out, s + i, len);
+        i += len;
+    }
+    stk_buf_putc(out, '"');
+}

@@ -14,5 +14,7 @@ void stk_quote_shell(struct stk_buf *out, const char *path);
 void stk_quote_raw(struct stk_buf *out, const char *s, size_t n);
 /* A Python string literal "…" that names the same file: other bytes as \udcNN, as os.fsdecode(). */
 void stk_quote_python(struct stk_buf *out, const char *s);
+/* A C string literal "…" of the same bytes. */
+void stk_quote_c(struct stk_buf *out, const char *s);
 
 #endif

@@ -356,23 +356,23 @@ enum stk_use_how {
 
 /*
  * What I/O advice needs to know about a format: how programs read it with existing libraries, and
- * the lines of code that follow the advice. In a line, {path} stands for a quoted path, {count} for
- * a number. NULL: the general advice applies, or it cannot be done.
+ * the code that follows the advice (format/code; advice/code.h says how it is filled in). NULL: the
+ * general advice applies, or it cannot be done.
  */
 struct stk_format_use {
     unsigned how;            /* enum stk_use_how */
-    const char *package;     /* the Python package of the lines below; NULL: none is needed */
+    const char *package;     /* the Python package of the code below; NULL: none is needed */
     const char *library;     /* that reads it piecewise; set if `load` is */
     const char *open;        /* an expression that opens it, to be kept open */
     const char *parse;       /* reads the whole file into objects of the program */
     const char *load;        /* opens it so that the library reads the whole file at once */
     const char *keep;        /* opens a copy that the program holds in memory */
     const char *larger;      /* lets the library make larger requests */
-    const char *rewrite;     /* {path} to {to}, in pieces that suit the reader... */
+    const char *rewrite;     /* SOURCE to TARGET, in pieces that suit the reader... */
     const char *rewriter;    /* ...as a shell command */
     const char *batch_read;  /* many samples in one request */
     const char *batch_write; /* the same for writing */
-    const char *readers;     /* {count} files at a time */
+    const char *readers;     /* COUNT files at a time */
     const char *ahead;       /* large buffers, filled ahead of use */
     const char *divide;      /* a part for each rank */
     const char *decode;      /* how stoker's loader should decode training samples... */

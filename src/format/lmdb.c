@@ -3,6 +3,7 @@
  * because it trusts the file) where each value is; values are then read without it. Writing inserts
  * samples by key, so a reader gets them in key order.
  */
+#include "format_code.h"
 #include "format/format.h"
 
 static const char *const suffixes[] = {".mdb", ".lmdb", NULL};
@@ -612,9 +613,8 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
 static const struct stk_format_use use = {
     .how = STK_USE_LIBRARY,
     .package = "lmdb",
-    .open = "lmdb.open({path}, subdir=False, readonly=True, lock=False)",
-    .larger = "import lmdb\nenv = lmdb.open({path}, subdir=False, readonly=True, lock=False, "
-              "readahead=True)",
+    .open = stk_code_lmdb_open_py,
+    .larger = stk_code_lmdb_larger_py,
 };
 
 const struct stk_format stk_format_lmdb = {

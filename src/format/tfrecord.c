@@ -4,6 +4,7 @@
  * The length's checksum distinguishes a damaged length (the rest of the file is lost: there is no
  * marker to find the next record) from damaged data (the next record can be found).
  */
+#include "format_code.h"
 #include "format/format.h"
 #include "format/codec/payload.h"
 #include "format/sample.h"
@@ -188,10 +189,9 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
 static const struct stk_format_use use = {
     .how = STK_USE_STREAM | STK_USE_BARE,
     .package = "tensorflow",
-    .readers = "tf.data.TFRecordDataset(files, num_parallel_reads={count})",
-    .ahead = "tf.data.TFRecordDataset(files, buffer_size=8 << 20, "
-             "num_parallel_reads=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
-    .divide = "dataset = dataset.shard(world_size, rank)                # tf.data",
+    .readers = stk_code_tfrecord_readers_py,
+    .ahead = stk_code_tfrecord_ahead_py,
+    .divide = stk_code_tfrecord_divide_py,
 };
 
 const struct stk_format stk_format_tfrecord = {

@@ -46,6 +46,24 @@ static void put_title(const struct stk_report *r, const struct stk_finding *f, s
     stk_buf_release(&title);
 }
 
+void stk_report_code(const struct stk_snippet *s, size_t n, int indent, struct stk_buf *out)
+{
+    struct stk_buf shown = STK_BUF_INIT;
+    for (size_t i = 0; i < n; i++) {
+        stk_buf_printf(out, "%*s%s:\n", indent, "", stk_language_title(s[i].language));
+        for (const char *line = s[i].text, *end; (end = strchr(line, '\n')); line = end + 1) {
+            struct stk_buf one = STK_BUF_INIT;
+            stk_buf_put(&one, line, (size_t)(end - line));
+            stk_buf_printf(out, "%*s%s\n", indent + 4, "",
+                           stk_word_command(&shown, stk_buf_cstr(&one), SIZE_MAX));
+            out->fail = out->fail || one.fail;
+            stk_buf_release(&one);
+        }
+    }
+    out->fail = out->fail || shown.fail;
+    stk_buf_release(&shown);
+}
+
 static void put_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
                         struct stk_buf *out)
 {
@@ -63,11 +81,7 @@ static void put_finding(const struct stk_report *r, const struct stk_finding *f,
         stk_report_wrapped(stk_buf_cstr(&text), 3, r->columns, out);
         stk_buf_release(&text);
     }
-    struct stk_buf line = STK_BUF_INIT;
-    for (size_t i = 0; i < f->nlines; i++)
-        stk_buf_printf(out, "       %s\n", stk_word_command(&line, f->line[i], SIZE_MAX));
-    out->fail = out->fail || line.fail;
-    stk_buf_release(&line);
+    stk_report_code(f->snippet, f->nsnippets, 3, out);
     put_gain(r, f, out);
 }
 

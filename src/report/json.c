@@ -204,6 +204,25 @@ void stk_report_action_json(const struct stk_action *a, struct stk_jw *w)
     close_row(w, pretty);
 }
 
+void stk_report_code_json(struct stk_jw *w, const struct stk_snippet *s, size_t n)
+{
+    stk_jw_key(w, "code");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_str(w, "language", stk_language_name(s[i].language));
+        stk_jw_put_str(w, "text", s[i].text);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_lines(struct stk_jw *w, const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        stk_jw_strn(w, text, (size_t)(end - text));
+}
+
 static void put_finding(struct stk_jw *w, const struct stk_finding *f)
 {
     stk_jw_open(w, '{');
@@ -226,7 +245,11 @@ static void put_finding(struct stk_jw *w, const struct stk_finding *f)
     for (size_t i = 0; i < f->nactions; i++)
         stk_report_action_json(&f->action[i], w);
     stk_jw_close(w, ']');
-    stk_jw_put_strs(w, "lines", f->line, f->nlines);
+    stk_report_code_json(w, f->snippet, f->nsnippets);
+    put_array(w, "lines"); /* the same without the languages */
+    for (size_t i = 0; i < f->nsnippets; i++)
+        put_lines(w, f->snippet[i].text);
+    stk_jw_close(w, ']');
     stk_jw_put_known_f64(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
     stk_jw_put_str(w, "gain_why", f->gain_why);
     stk_jw_close(w, '}');

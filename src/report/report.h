@@ -61,6 +61,8 @@ bool stk_report_compare_row(const struct stk_report *r, size_t i, struct stk_com
 /* The findings in full, as far as r shows them, and the verdict. */
 void stk_report_findings(const struct stk_report *r, struct stk_buf *out);
 bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
+/* Code to paste, each language under its title. Lines are never broken. */
+void stk_report_code(const struct stk_snippet *s, size_t n, int indent, struct stk_buf *out);
 /* Every rule of advice. */
 void stk_report_rules(struct stk_buf *out);
 /* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
@@ -74,6 +76,8 @@ void stk_report_json(const struct stk_report *r, struct stk_jw *w);
 /* Members of the open object: only the verdict and the findings; the rules. */
 void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w);
 void stk_report_rules_json(struct stk_jw *w);
+/* Code to paste, as the array "code": a language and a text each. */
+void stk_report_code_json(struct stk_jw *w, const struct stk_snippet *s, size_t n);
 /* One action, as an object. */
 void stk_report_action_json(const struct stk_action *a, struct stk_jw *w);
 

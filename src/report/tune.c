@@ -313,7 +313,7 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
 static void write_best(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
 {
     const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
-    struct stk_buf lines = STK_BUF_INIT;
+    struct stk_snippets code = {0};
     char before[32], after[32];
     if (isnan(c->gain.times))
         sentence(out, columns, "Chosen: %s. It was not measured%s%s.", c->label,
@@ -328,15 +328,15 @@ static void write_best(const struct stk_tune *t, unsigned columns, struct stk_bu
     for (size_t i = 0; i < c->nchanges; i++)
         if (stk_tune_advice(&c->change[i]))
             sentence(out, columns, "Note: %s.", stk_tune_advice(&c->change[i]));
-    stk_tune_lines(t, c, &lines);
+    stk_tune_code(t, c, &code);
     stk_buf_putc(out, '\n');
-    stk_buf_put(out, lines.data, lines.len);
-    out->fail = out->fail || lines.fail;
-    stk_buf_release(&lines);
+    stk_report_code(code.snippet, code.n, 0, out);
+    out->fail = out->fail || code.fail;
+    stk_snippets_release(&code);
 }
 
-void stk_tune_lines(const struct stk_tune *t, const struct stk_tune_candidate *c,
-                    struct stk_buf *out)
+void stk_tune_code(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                   struct stk_snippets *out)
 {
     struct stk_action act[STK_TUNE_CHANGES * STK_TUNE_ACTIONS];
     const struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = true,

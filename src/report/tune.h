@@ -7,9 +7,10 @@
 void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, struct stk_buf *out);
 /* Members of the open object. */
 void stk_tune_json(const struct stk_tune *t, struct stk_jw *w);
-/* The lines that carry out a candidate, for people to paste. */
-void stk_tune_lines(const struct stk_tune *t, const struct stk_tune_candidate *c,
-                    struct stk_buf *out);
+/* The code that carries out a candidate, for people to paste. Caller frees with
+ * stk_snippets_release(). */
+void stk_tune_code(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                   struct stk_snippets *out);
 /* What a study of `stoker scale` recommends. */
 struct stk_tune_scale {
     double nodes;   /* NaN: the study does not say */

@@ -34,6 +34,7 @@ static void put_actions(struct stk_jw *w, const struct stk_tune *t,
                         const struct stk_tune_candidate *c)
 {
     struct stk_action act[STK_TUNE_CHANGES * STK_TUNE_ACTIONS];
+    struct stk_snippets code = {0};
     struct stk_buf lines = STK_BUF_INIT;
     size_t n = stk_tune_actions(t, c, act);
     stk_jw_key(w, "actions");
@@ -41,9 +42,13 @@ static void put_actions(struct stk_jw *w, const struct stk_tune *t,
     for (size_t i = 0; i < n; i++)
         stk_report_action_json(&act[i], w);
     stk_jw_close(w, ']');
-    stk_tune_lines(t, c, &lines);
-    stk_jw_put_str(w, "lines", stk_buf_cstr(&lines));
+    stk_tune_code(t, c, &code);
+    stk_report_code_json(w, code.snippet, code.n);
+    for (size_t i = 0; i < code.n; i++)
+        stk_buf_puts(&lines, code.snippet[i].text);
+    stk_jw_put_str(w, "lines", stk_buf_cstr(&lines)); /* the same without the languages */
     stk_buf_release(&lines);
+    stk_snippets_release(&code);
 }
 
 static void put_candidate(struct stk_jw *w, const struct stk_tune *t,

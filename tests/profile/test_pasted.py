@@ -158,9 +158,12 @@ def pasted(findings, prelude, env, cwd):
     path = f"{STOKER.parent}:{os.environ['PATH']}"
     cases, packed = [], set()
     for f in findings:
-        shell = [s for s in f["lines"] if s.startswith("stoker ")]
-        other = [s for s in f["lines"] if s not in shell and not s.startswith(("h5repack ", "lfs "))]
-        for line in shell:
+        shell = [c["text"] for c in f["code"] if c["language"] == "shell"]
+        other = [c["text"] for c in f["code"] if c["language"] == "python"]
+        assert len(shell) + len(other) == len(f["code"]), f["code"]
+        for line in "".join(shell).splitlines():
+            if not line.startswith("stoker "):
+                continue
             where = shlex.split(line)[3]  # two findings may name the same result
             if where in packed:
                 continue
@@ -168,7 +171,7 @@ def pasted(findings, prelude, env, cwd):
             subprocess.run(["bash", "-ec", line], check=True, cwd=cwd, stdout=subprocess.DEVNULL,
                            env={**bare_env(), "PATH": path})
         where = os.path.relpath(f["paths"][0], cwd) if f["paths"] else ""
-        cases.append({"id": f"{f['id']} {where}", "prelude": prelude, "text": "\n".join(other)})
+        cases.append({"id": f"{f['id']} {where}", "prelude": prelude, "text": "".join(other)})
     done = subprocess.run([PYTHON, "-c", RUN], env={**bare_env(), **env}, text=True, cwd=cwd,
                           input=json.dumps(cases), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout + "\n".join(c["text"] for c in cases)

@@ -16,7 +16,7 @@ TABLE = (ROOT / "docs/architecture.md").read_text().split("## Rooms")[1].split("
 ROOMS = {room: set(re.findall(r"\w+", uses))
          for room, uses in re.findall(r"^\| `src/(\w+)` \|.*\| ([\w, —]*) \|$", TABLE, re.M)}
 APART = {"preload"}  # linked into programs of users, not into libstoker
-GENERATED = {"web": "report"}  # sources that are made elsewhere, and their room
+GENERATED = {"page": "report"}  # sources that are made elsewhere, and their room
 
 
 def includes():
@@ -56,7 +56,7 @@ def test_private_headers_stay_in_their_room():
 
 def test_rooms_are_not_crowded():
     """A reader can keep some 40 sources in mind."""
-    for folder in {p.parent for p in (ROOT / "src").rglob("*.c")}:
+    for folder in {p.parent for p in (ROOT / "src").rglob("*.c") if p.parent.name != "code"}:
         assert len(list(folder.glob("*.c"))) <= 45, folder
 
 
@@ -69,7 +69,7 @@ def symbols():
     found = collections.defaultdict(lambda: (set(), {}))
     for line in out.splitlines():
         name, symbol, kind = re.match(r".*?(\w+\.c\.o)\]?: (\S+) (\S)", line).groups()
-        room = name.split("_")[1]
+        room = name.lstrip("_").split("_")[1]
         defined, needed = found[GENERATED.get(room, room)]
         if kind == "U":
             needed[symbol] = name

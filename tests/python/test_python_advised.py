@@ -5,7 +5,6 @@ import builtins
 import itertools
 import os
 import re
-import shlex
 import subprocess
 
 import pytest
@@ -24,11 +23,16 @@ TRAIN, VAL = 14, 5  # images of a class
 
 
 def printed(program, *args):
-    """{heading: lines} of a unit test that prints what it renders."""
+    """{heading: [(language, code)]} of a unit test that prints what it renders."""
     out = subprocess.run([STOKER.parent / "tests" / program, *args], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     parts = re.split(r"^== (.*)\n", out, flags=re.M)[1:]
-    return {head: text.splitlines() for head, text in zip(parts[::2], parts[1::2])}
+    return {head: re.findall(r"^-- (.*)\n((?:(?!-- ).*\n)*)", text, flags=re.M)
+            for head, text in zip(parts[::2], parts[1::2])}
+
+
+def only(language, found):
+    return [text for lang, text in found if lang == language]
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +50,24 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def advised(images):
-    """Lines of the finding of train/ and of val/; what they say to pack is packed."""
+    """Code of the finding of train/ and of val/; what it says to pack is packed."""
     found = printed("test_advice", "--lines", str(images))
     by_split = {s: found[f"many-small-files {images / s}"] for s in ("train", "val")}
-    for lines in by_split.values():
-        for line in lines:
-            if line.startswith("stoker "):
-                run_stoker(*shlex.split(line)[1:])
+    for found in by_split.values():
+        for text in only("shell", found):
+            run_shell(text)
     return by_split
 
 
-def blocks(lines):
+def run_shell(text, **more):
+    """As pasted, with the stoker under test."""
+    subprocess.run(["bash", "-ec", text], check=True, **more,
+                   env={**plain_environment(), "PATH": f"{STOKER.parent}:{os.environ['PATH']}"})
+
+
+def blocks(found):
     """The Python of a finding, cut where another way is shown."""
-    text = "\n".join(line for line in lines if not line.startswith("stoker "))
-    return re.split(r"^(?=# or)", text, flags=re.M)
+    return [part for text in only("python", found) for part in re.split(r"^(?=# or)", text, flags=re.M)]
 
 
 def transform(image):
@@ -100,7 +108,7 @@ def test_lines_for_training(images, advised):
 
 def test_lines_for_validation(advised):
     """Of the finding about val/ itself, too."""
-    assert not any("--shuffle" in line or "crop=random" in line for line in advised["val"])
+    assert not any("--shuffle" in text or "crop=random" in text for _, text in advised["val"])
     names = {}
     exec(compile(blocks(advised["val"])[0], "advised", "exec"), names)
     check_images(names["x"], names["y"], 3 * VAL)
@@ -112,14 +120,15 @@ def test_lines_for_other_data(tmp_path, capsys):
     found = printed("test_action", "--render", str(tmp_path / "a.npz"), "out", "npz")
     names = {}
     for kind in ("use-loader python", "map-dataset python"):
-        exec(compile("\n".join(found[kind]), "advised", "exec"), names)
+        exec(compile(found[kind][0][1], "advised", "exec"), names)
     assert capsys.readouterr().out == "['x', 'label']\n"
     assert names["dataset"][3]["label"] == 3
 
 
 def test_lines_in_c(tmp_path):
     """They compile, in a program that has declared what they use."""
-    text = "\n".join(printed("test_action", "--render", "/data/x", "out", "")["use-loader c"])
+    (language, text), = printed("test_action", "--render", "/data/x", "out", "")["use-loader c"]
+    assert language == "c"
     (tmp_path / "a.c").write_text(f"""#include <stoker.h>
 int run(struct stk_dataset *dataset, struct stk_loader *loader, struct stk_batch *batch)
 {{
@@ -135,8 +144,6 @@ return rc;
 
 # ---- every kind ----
 
-SHELL = {"pack", "rewrite", "stage", "stripe-new-files", "stripe-file", "show-stripes", "list-once", "warm-up",
-         "check-node", "pack-environment"}
 # What a program has already: its variables, and what it reads such files with.
 YOURS = {"DataLoader", "dataset", "torch", "tf", "decode", "files", "f", "h5py", "rank", "world_size",
          "ranks", "size", "comm", "part", "whole", "file", "buffer", "offset", "info", "i", "batch",
@@ -161,23 +168,21 @@ def test_every_kind_can_be_pasted(form):
     """Python compiles and imports what it brings along; shell lines are shell."""
     found = printed("test_action", "--render", "/data/a 'b", "/node/to", form)
     assert len(found) >= 2 * 37
-    for head, lines in found.items():
-        kind, language = head.split()
-        text = "\n".join(lines)
-        if kind in SHELL:
-            subprocess.run(["bash", "-nc", text], check=True)
-        elif language == "python":
-            tree = ast.parse(text)
-            assert not unknown_names(tree), (kind, text)
+    for head, snippets in found.items():
+        for language, text in snippets:
+            if language == "shell":
+                subprocess.run(["bash", "-nc", text], check=True)
+            elif language == "python":
+                assert not unknown_names(ast.parse(text)), (head, text)
 
 
 def test_every_option_of_ours_exists(images, tmp_path):
     """The lines that call stoker, on a real dataset."""
     found = printed("test_action", "--render", str(images / "val"), str(tmp_path / "out"), "image")
-    ours = {line for lines in found.values() for line in lines if line.startswith("stoker pack ")}
+    ours = {text for f in found.values() for text in only("shell", f) if text.startswith("stoker pack ")}
     assert ours
-    for line in ours:
-        run_stoker(*shlex.split(line)[1:])
+    for text in ours:
+        run_shell(text)
     assert stoker.Dataset(tmp_path / "out").classes == ("class0", "class1", "class2")
 
 

@@ -46,7 +46,8 @@ def uses(path):
 
 
 def sources():
-    found = sorted((ROOT / "src").rglob("*.[ch]"))
+    # In folders named code stands what is printed for others, who have no base/own.h.
+    found = [p for p in sorted((ROOT / "src").rglob("*.[ch]")) if p.parent.name != "code"]
     assert len(found) > 300
     return {str(p.relative_to(ROOT)): p for p in found}
 

@@ -30,8 +30,8 @@ static bool says(const struct stk_finding *f, const char *words)
 {
     bool found = f && (strstr(f->title, words) || strstr(f->what_to_do, words) ||
                        (f->gain_why && strstr(f->gain_why, words)));
-    for (size_t i = 0; f && i < f->nlines; i++)
-        found = found || strstr(f->line[i], words);
+    for (size_t i = 0; f && i < f->nsnippets; i++)
+        found = found || strstr(f->snippet[i].text, words);
     for (size_t i = 0; f && i < f->nsentences; i++)
         found = found || strstr(f->sentence[i], words);
     return found;

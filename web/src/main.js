@@ -9,9 +9,12 @@ import { format } from "./units.js";
 const SCHEMA = 1;
 const FINDINGS = 5; // that are shown at once
 
-function copyable(lines) {
-    const text = lines.join("\n");
-    const code = el("pre", { tabindex: 0, "aria-label": "Commands" }, el("code", {}, visible(text).replaceAll("\\u000a", "\n")));
+const TITLES = { shell: "In the shell", python: "In the program, Python", c: "In the program, C" };
+
+// Code of one language, which goes to one place.
+function copyable({ language, text }) {
+    const title = TITLES[language] ?? "Commands";
+    const code = el("pre", { tabindex: 0, "aria-label": title }, el("code", {}, visible(text).replaceAll("\\u000a", "\n")));
     const copy = button("Copy", "Copy the commands", async () => {
         try {
             await navigator.clipboard.writeText(text);
@@ -24,7 +27,7 @@ function copyable(lines) {
         say("copied");
         setTimeout(() => { copy.textContent = "Copy"; }, 2000);
     });
-    return el("div", { class: "commands" }, code, copy);
+    return [language ? el("p", { class: "note" }, `${title}:`) : null, el("div", { class: "commands" }, code, copy)];
 }
 
 // "mean_read_bytes" -> "mean read": the unit stands at the number.
@@ -44,7 +47,7 @@ function finding(f) {
         f.sentences?.length ? el("p", {}, richSentence(f.sentences.map(sentence).join(" "))) : null,
         f.evidence?.length ? evidence(f.evidence) : null,
         f.what_to_do ? el("p", { class: "do" }, richSentence(f.what_to_do)) : null,
-        f.lines?.length ? copyable(f.lines) : null,
+        (f.code ?? (f.lines?.length ? [{ text: f.lines.join("\n") }] : [])).flatMap(copyable),
         f.gain_why ? el("p", { class: "note" }, richSentence(f.gain_why)) : null);
 }
 

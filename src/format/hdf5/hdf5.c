@@ -5,6 +5,7 @@
  * format/hdf5/chunks.c their storage, format/hdf5/rows.c and format/hdf5/text.c the samples in
  * them. Data is never read through libhdf5. format/hdf5/write.c writes.
  */
+#include "format_code.h"
 #include "format/format.h"
 
 static const char *const suffixes[] = {".h5", ".hdf5", ".he5", NULL};
@@ -445,13 +446,13 @@ static const struct stk_format_use use = {
     .how = STK_USE_LIBRARY,
     .package = "h5py",
     .library = "HDF5",
-    .open = "h5py.File({path}, \"r\")",
-    .load = "import h5py\nf = h5py.File({path}, \"r\", driver=\"core\")",
-    .keep = "import h5py, io\nf = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
-    .rewriter = "h5repack -l CONTI -f NONE {path} {to}   # once; needs the uncompressed size",
-    .batch_read = "x = f[\"NAME\"][i:i + batch]   # ADAPT: one request, not `batch` of them",
-    .batch_write = "d[i:i + rows] = block   # ADAPT: one write, not `rows` of them",
-    .divide = "mine = range(rank, len(f[\"NAME\"]), world_size)   # ADAPT: h5py",
+    .open = stk_code_hdf5_open_py,
+    .load = stk_code_hdf5_load_py,
+    .keep = stk_code_hdf5_keep_py,
+    .rewriter = stk_code_hdf5_rewrite_sh,
+    .batch_read = stk_code_hdf5_batch_read_py,
+    .batch_write = stk_code_hdf5_batch_write_py,
+    .divide = stk_code_hdf5_divide_py,
 };
 
 const struct stk_format stk_format_hdf5 = {

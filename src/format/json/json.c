@@ -4,6 +4,7 @@
  * Listing only finds where elements begin and end, in windows, and keeps nothing in memory, so that
  * files of any size work; elements are checked when they are read (format/codec/json.c).
  */
+#include "format_code.h"
 #include "format/format.h"
 #include "format/json/text.h"
 #include "format/sample.h"
@@ -421,7 +422,7 @@ static int json_finish(const struct stk_write_config *cfg, struct stk_out *o, st
 /* One value, or a sample. */
 static const struct stk_format_use json_use = {
     .how = STK_USE_TABLE | STK_USE_SAMPLE,
-    .parse = "import json\nconfig = json.load(open({path}))   # once, before the loop",
+    .parse = stk_code_json_parse_py,
 };
 
 const struct stk_format stk_format_json = {

@@ -4,6 +4,7 @@
  * A file is one extent and one column: the offset of a row is computed, nothing is stored per row.
  * Big-endian files are cut into extents of about a MiB, because a filter decodes whole extents.
  */
+#include "format_code.h"
 #include "format/numpy/npyhead.h"
 #include "format/ragged.h"
 
@@ -284,9 +285,9 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
 static const struct stk_format_use use = {
     .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
     .package = "numpy",
-    .open = "numpy.load({path}, mmap_mode=\"r\")",
-    .parse = "import numpy\ndata = numpy.load({path})   # once, before the loop",
-    .keep = "import numpy\ndata = numpy.load({path})   # once, when the program starts",
+    .open = stk_code_npy_open_py,
+    .parse = stk_code_npy_parse_py,
+    .keep = stk_code_npy_keep_py,
 };
 
 const struct stk_format stk_format_npy = {

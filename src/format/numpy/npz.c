@@ -5,6 +5,7 @@
  * any of its rows is read, a large one is listed in pieces of some rows (pieces.h). Keys and ragged
  * columns (X with X.offsets) are read while listing.
  */
+#include "format_code.h"
 #include "format/numpy/npz.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -654,9 +655,9 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 static const struct stk_format_use use = {
     .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
     .package = "numpy",
-    .open = "numpy.load({path})",
-    .parse = "import numpy\ndata = dict(numpy.load({path}))   # once, before the loop",
-    .keep = "import numpy\ndata = dict(numpy.load({path}))   # once, when the program starts",
+    .open = stk_code_npz_open_py,
+    .parse = stk_code_npz_parse_py,
+    .keep = stk_code_npz_keep_py,
 };
 
 const struct stk_format stk_format_npz = {

@@ -241,12 +241,30 @@ static const char *best_word(const struct stk_jval *r)
     return stk_pg_true(r, "chosen") ? "chosen" : "best";
 }
 
-/* A gain has the shape of a finding: what it is, its numbers, and lines to copy. */
+static void put_code(struct stk_jw *w, const struct stk_jval *code)
+{
+    stk_jw_key(w, "code");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < code->len; i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_str(w, "language", stk_pg_text(&code->item[i], "language", NULL));
+        stk_jw_put_str(w, "text", stk_pg_text(&code->item[i], "text", ""));
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+/* A gain has the shape of a finding: what it is, its numbers, and code to copy. Results of an older
+ * stoker have lines alone. */
 static void put_gain(struct stk_jw *w, const struct stk_jval *base, const struct stk_jval *c,
                      const char *word)
 {
-    stk_pg_finding(w, word, stk_pg_text(c, "label", "?"),
-                   stk_pg_text(c, "why", NULL), stk_pg_text(c, "lines", NULL));
+    const struct stk_jval *code = stk_pg_at(c, "code");
+    bool rows = stk_pg_has_rows(code);
+    stk_pg_finding(w, word, stk_pg_text(c, "label", "?"), stk_pg_text(c, "why", NULL),
+                   rows ? NULL : stk_pg_text(c, "lines", NULL));
+    if (rows)
+        put_code(w, code);
     stk_jw_put_str(w, "id", stk_pg_text(c, "id", ""));
     stk_jw_key(w, "evidence");
     stk_jw_open(w, '[');

@@ -11,12 +11,14 @@ static const struct stk_action_scene plain = {.scheduler = "", .nodes = 1, .pyth
 
 static const char *lines(const struct stk_action *a, size_t n, struct stk_action_scene scene)
 {
-    static struct stk_buf out = STK_BUF_INIT;
-    stk_buf_reset(&out);
-    stk_actions_render(a, n, &scene, &out);
+    struct stk_snippets out = {0};
     static char text[4096];
-    snprintf(text, sizeof text, "%s", stk_buf_cstr(&out));
-    stk_buf_release(&out);
+    size_t len = 0;
+    stk_actions_render(a, n, &scene, &out);
+    for (size_t i = 0; i < out.n; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s", out.snippet[i].text);
+    text[len] = '\0';
+    stk_snippets_release(&out);
     return text;
 }
 
@@ -194,14 +196,14 @@ static void evaluation(void)
                     .decode = "image:9"}}};
     const char *text = lines(a, 2, plain);
     CHECK(strstr(text, "    x = batch[\"data\"]   # ADAPT: your work on a batch\n"));
-    CHECK(strstr(text, "\n# evaluated on:\n"
+    CHECK(strstr(text, "\n# evaluated on:\nimport stoker.torch\n"
                        "val_loader = stoker.torch.Loader(\"/d/val\", batch=8, shuffle=\"none\", "
                        "last=\"short\",   # ADAPT: your batch size\n"
-                       "                                 decode=\"image:9,layout=chw,"
+                       "    decode=\"image:9,layout=chw,"
                        "dtype=float32\")   # ADAPT: your image size, mean=, std= of Normalize\n"));
     a[1].path = NULL;
     CHECK(strstr(lines(a, 2, plain), "\n# val_loader = stoker.torch.Loader(PATH, batch=8, "));
-    CHECK(strstr(lines(a, 2, plain), "\n#                                  decode=\"image:9,"));
+    CHECK(strstr(lines(a, 2, plain), "\n#     decode=\"image:9,"));
     a[0].loader.labelled = true;
     a[0].loader.batch_known = a[0].loader.size_known = true;
     CHECK(strstr(lines(a, 1, plain), "batch=8,\n"));
@@ -210,7 +212,7 @@ static void evaluation(void)
     CHECK(strstr(lines(a, 1, plain), "\nfor x, y in loader:   # "));
 }
 
-/* Every kind as a program would meet it, for a test that compiles and runs the lines:
+/* Every kind as a program would meet it, for a test that compiles and runs the code:
  * `test_action --render PATH TO FORMAT`. */
 static int render(char **argv)
 {
@@ -222,8 +224,13 @@ static int render(char **argv)
             a.loader.decode = a.use->decode;
             a.loader.framework = python ? "torch" : "c";
             a.to = argv[1];
-            printf("== %s %s\n%s", stk_action_info(a.kind)->name, python ? "python" : "c",
-                   line(a, scene));
+            struct stk_snippets out = {0};
+            stk_actions_render(&a, 1, &scene, &out);
+            printf("== %s %s\n", stk_action_info(a.kind)->name, python ? "python" : "c");
+            for (size_t i = 0; i < out.n; i++)
+                printf("-- %s\n%s", stk_language_name(out.snippet[i].language),
+                       out.snippet[i].text);
+            stk_snippets_release(&out);
         }
     return 0;
 }
@@ -248,7 +255,7 @@ static void staging(void)
     CHECK_STR(line(a, slurm),
               "# in the job script, before training; once per node:\n"
               "stoker report 'my profile' --list-read '/lus/a b' > files.txt\n"
-              "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" sh -c 'mkdir -p "
+              "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" bash -o pipefail -c 'mkdir -p "
               "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' --verbatim-files-from -cf - -T "
               "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -'\n"
               "# then read /dev/shm/'a b' instead of '/lus/a b'\n");

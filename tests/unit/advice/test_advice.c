@@ -25,7 +25,7 @@ static void check_whole(const struct set_advice *o)
 {
     for (size_t i = 0; i < o->o.nfindings; i++) {
         const struct stk_finding *f = &o->o.finding[i];
-        CHECK(f->nsentences > 0 && f->nevidence > 0 && f->nlines > 0 && f->nactions > 0);
+        CHECK(f->nsentences > 0 && f->nevidence > 0 && f->nsnippets > 0 && f->nactions > 0);
         CHECK(*f->title && *f->what_to_do && *f->gain_why);
         CHECK(f->gain_s >= 0 && f->gain_s <= o->a.p->run_s + 1e-6);
         CHECK(isfinite(f->gain_s));
@@ -34,8 +34,8 @@ static void check_whole(const struct set_advice *o)
             for (size_t k = 0; k < f->nsentences; k++)
                 printf("    %s\n", f->sentence[k]);
             printf("  do: %s\n", f->what_to_do);
-            for (size_t k = 0; k < f->nlines; k++)
-                printf("      %s\n", f->line[k]);
+            for (size_t k = 0; k < f->nsnippets; k++)
+                printf("%s", f->snippet[k].text);
             printf("  gain %.2f s: %s\n", f->gain_s, f->gain_why);
         }
     }
@@ -384,8 +384,8 @@ static int print_lines(const char *dir)
     for (size_t i = 0; rc == 0 && i < o.o.nfindings; i++) {
         const struct stk_finding *f = &o.o.finding[i];
         printf("== %s %s\n", f->id, f->npaths ? f->path[0] : "");
-        for (size_t k = 0; k < f->nlines; k++)
-            printf("%s\n", f->line[k]);
+        for (size_t k = 0; k < f->nsnippets; k++)
+            printf("-- %s\n%s", stk_language_name(f->snippet[k].language), f->snippet[k].text);
     }
     set_advice_release(&o);
     set_release(&s);

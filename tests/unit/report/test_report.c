@@ -110,7 +110,7 @@ static void make(uint64_t big, double run_s)
         (struct stk_prof_reading){.at_s = run_s / 2, .launcher = UINT32_MAX, .gpu_util = 1};
 }
 
-static const char *lines_to_do[] = {"echo \\", "cat '" EVIL "'"};
+static struct stk_snippet code[] = {{STK_SHELL, "echo \\\n"}, {STK_PYTHON, "cat '" EVIL "'\n"}};
 static const char *sentences[] = {"A sentence about " EVIL " with many words, so that it must be "
                                   "broken into lines that fit the width of the terminal."};
 static struct stk_evidence evidence = {"reads", NAN, "count"};
@@ -133,8 +133,8 @@ static struct stk_finding findings[] = {{.id = "small-reads",
                                          .what_to_do = "Do something about " EVIL ".",
                                          .action = &action,
                                          .nactions = 1,
-                                         .line = lines_to_do,
-                                         .nlines = 2,
+                                         .snippet = code,
+                                         .nsnippets = 2,
                                          .gain_s = INFINITY,
                                          .gain_why = "Because of " EVIL "."}};
 static const struct stk_advice advice = {.finding = findings, .nfindings = 1, .verdict = "One."};

@@ -1,0 +1,1 @@
+bhosts -l "$SOURCE"

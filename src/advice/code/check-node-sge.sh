@@ -1,0 +1,1 @@
+qhost -h "$SOURCE" -j

@@ -1,0 +1,1 @@
+scontrol show node "$SOURCE"; sacct -N "$SOURCE" -S now-1hour

@@ -1,0 +1,1 @@
+file.Read_all(buffer)   # mpi4py's MPI.File

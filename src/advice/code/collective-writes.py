@@ -1,0 +1,1 @@
+file.Write_at_all(offset, part)   # mpi4py's MPI.File

@@ -1,0 +1,1 @@
+mine = samples[rank::ranks]   # ADAPT: each rank its own part

@@ -1,0 +1,1 @@
+dataset = dataset.shard(world_size, rank)   # ADAPT: its first step

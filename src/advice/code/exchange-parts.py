@@ -1,0 +1,1 @@
+comm.Allgather(part, whole)   # mpi4py

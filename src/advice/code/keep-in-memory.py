@@ -1,0 +1,1 @@
+data = open(SOURCE, "rb").read()    # once, when the program starts

@@ -1,0 +1,1 @@
+f = OPEN   # ADAPT: once, before the loop

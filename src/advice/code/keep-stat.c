@@ -1,0 +1,1 @@
+fstat(fd, &found);   // once, before the loop

@@ -1,0 +1,2 @@
+import os
+found = os.stat(SOURCE)   # once, before the loop

@@ -1,0 +1,1 @@
+FILE *f = fopen(SOURCE, "a");   // once, before the loop

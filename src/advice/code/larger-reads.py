@@ -1,0 +1,1 @@
+f = open(SOURCE, "rb", buffering=BYTES)

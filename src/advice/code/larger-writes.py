@@ -1,0 +1,2 @@
+f = open(SOURCE, "wb", buffering=BYTES)   # bytes
+f = open(SOURCE, "w", buffering=BYTES)   # text; no flush=True

@@ -1,0 +1,1 @@
+find "$SOURCE" -type f > files.txt    # once; then read files.txt

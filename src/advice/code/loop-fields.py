@@ -1,0 +1,2 @@
+for batch in loader:   # KINDS
+    print(list(batch))   # ADAPT: x, y = batch[...]: your fields

@@ -1,0 +1,2 @@
+for batch in loader:   # KINDS
+    x = batch["data"]   # ADAPT: your work on a batch

@@ -1,0 +1,2 @@
+for x, y in loader:   # KINDS
+    pass   # ADAPT: your training step

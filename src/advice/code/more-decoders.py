@@ -1,0 +1,1 @@
+DataLoader(dataset, num_workers=COUNT)   # ADAPT: your dataset

@@ -1,0 +1,1 @@
+pread(fd, part, length, offset);   // in each of COUNT threads

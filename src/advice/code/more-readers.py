@@ -1,0 +1,1 @@
+DataLoader(dataset, num_workers=COUNT, persistent_workers=True)   # ADAPT: your dataset

@@ -1,0 +1,2 @@
+# $INTRO
+stoker pack "$SOURCE" "$TARGET" --format "$FORMAT" --shards "$COUNT" --shard-size "$BYTES" --shuffle "$DEPTH" --compress "$CODEC"

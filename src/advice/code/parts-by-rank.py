@@ -1,0 +1,1 @@
+offset = rank * (size // ranks)   # one part per rank

@@ -1,0 +1,1 @@
+n = pread(fd, buffer, length, offset);   // instead of lseek + read

@@ -1,0 +1,1 @@
+dataset = dataset.prefetch(tf.data.AUTOTUNE)   # ADAPT: its last step

@@ -1,0 +1,1 @@
+readahead(fd, offset, BYTES);   // for what comes next

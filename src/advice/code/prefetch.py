@@ -1,0 +1,1 @@
+DataLoader(dataset, num_workers=COUNT, prefetch_factor=DEPTH)   # ADAPT: your dataset

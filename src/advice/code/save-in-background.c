@@ -1,0 +1,1 @@
+pthread_create(&thread, NULL, save, copy_of_state);

@@ -1,0 +1,2 @@
+import copy, threading
+threading.Thread(target=save, args=(copy.deepcopy(state),)).start()

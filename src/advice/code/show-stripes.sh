@@ -1,0 +1,1 @@
+lfs getstripe -v "$SOURCE"    # on Lustre: which targets hold it

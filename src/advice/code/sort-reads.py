@@ -1,0 +1,1 @@
+batch = sorted(batch)   # ADAPT: by offset; then read neighbours together

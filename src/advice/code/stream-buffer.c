@@ -1,0 +1,1 @@
+setvbuf(stream, NULL, _IOFBF, BYTES);

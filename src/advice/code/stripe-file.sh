@@ -1,0 +1,1 @@
+lfs migrate -S "$STRIPE" -c "$COUNT" "$SOURCE"

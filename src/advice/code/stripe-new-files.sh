@@ -1,0 +1,1 @@
+lfs setstripe -S "$STRIPE" -c "$COUNT" "$SOURCE"    # for new files in it

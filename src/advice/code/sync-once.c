@@ -1,0 +1,2 @@
+fflush(f); fsync(fileno(f));   // once, at the end
+rename(partial, final);

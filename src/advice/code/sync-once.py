@@ -1,0 +1,3 @@
+import os
+f.flush(); os.fsync(f.fileno())   # once, at the end
+os.replace(partial, final)

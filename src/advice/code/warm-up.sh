@@ -1,0 +1,1 @@
+cat "$SOURCE" > /dev/null     # once per node, before training

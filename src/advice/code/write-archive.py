@@ -1,0 +1,3 @@
+import tarfile
+with tarfile.open("results.tar", "w") as t:
+    t.add(part)   # ADAPT: each result

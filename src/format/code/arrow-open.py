@@ -1,0 +1,1 @@
+pyarrow.ipc.open_file(SOURCE)

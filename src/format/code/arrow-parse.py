@@ -1,0 +1,2 @@
+import pyarrow.feather
+table = pyarrow.feather.read_table(SOURCE)   # once

@@ -1,0 +1,1 @@
+d[i:i + rows] = block   # ADAPT: one write, not `rows` of them

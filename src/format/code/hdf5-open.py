@@ -1,0 +1,1 @@
+h5py.File(SOURCE, "r")

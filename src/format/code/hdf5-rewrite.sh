@@ -1,0 +1,1 @@
+h5repack -l CONTI -f NONE "$SOURCE" "$TARGET"   # once; needs the uncompressed size

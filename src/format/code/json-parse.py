@@ -1,0 +1,2 @@
+import json
+config = json.load(open(SOURCE))   # once, before the loop

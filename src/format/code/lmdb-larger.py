@@ -1,0 +1,2 @@
+import lmdb
+env = lmdb.open(SOURCE, subdir=False, readonly=True, lock=False, readahead=True)

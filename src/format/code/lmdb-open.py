@@ -1,0 +1,1 @@
+lmdb.open(SOURCE, subdir=False, readonly=True, lock=False)

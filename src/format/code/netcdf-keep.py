@@ -1,0 +1,2 @@
+import netCDF4
+f = netCDF4.Dataset("f", memory=open(SOURCE, "rb").read())

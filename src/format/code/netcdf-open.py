@@ -1,0 +1,1 @@
+netCDF4.Dataset(SOURCE)

@@ -1,0 +1,2 @@
+import numpy
+data = numpy.load(SOURCE)   # once, when the program starts

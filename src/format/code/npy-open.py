@@ -1,0 +1,1 @@
+numpy.load(SOURCE, mmap_mode="r")

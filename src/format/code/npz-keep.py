@@ -1,0 +1,2 @@
+import numpy
+data = dict(numpy.load(SOURCE))   # once, when the program starts

@@ -1,0 +1,2 @@
+import pyarrow.parquet
+f = pyarrow.parquet.ParquetFile(SOURCE, pre_buffer=True)

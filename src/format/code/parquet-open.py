@@ -1,0 +1,1 @@
+pyarrow.parquet.ParquetFile(SOURCE)

@@ -1,0 +1,2 @@
+import pyarrow.parquet
+table = pyarrow.parquet.read_table(SOURCE)   # once

@@ -1,0 +1,2 @@
+import pyarrow.dataset as arrow
+arrow.write_dataset(arrow.dataset(SOURCE), TARGET, format="parquet")   # once

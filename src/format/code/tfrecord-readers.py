@@ -1,0 +1,1 @@
+tf.data.TFRecordDataset(files, num_parallel_reads=COUNT)

@@ -1,0 +1,2 @@
+import io, zipfile
+z = zipfile.ZipFile(io.BytesIO(open(SOURCE, "rb").read()))

@@ -1,0 +1,1 @@
+zipfile.ZipFile(SOURCE)
