@@ -75,9 +75,9 @@ static int plain_value(const struct stk_index_field *f, const char *name, const 
     return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
 }
 
-static int arranged_value(const struct stk_codec *c, const struct stk_index_field *f,
-                          const char *name, const uint8_t *p, uint64_t len, struct stk_sample *s,
-                          struct stk_err *err)
+static int arranged_value(const struct stk_index *idx, const struct stk_codec *c,
+                          const struct stk_index_field *f, const char *name, const uint8_t *p,
+                          uint64_t len, struct stk_sample *s, struct stk_err *err)
 {
     struct stk_field_spec spec = {.name = name,
                                   .name_len = f->name_len,
@@ -88,7 +88,8 @@ static int arranged_value(const struct stk_codec *c, const struct stk_index_fiel
     memcpy(spec.dim, f->dim, sizeof spec.dim);
     const uint8_t *out = NULL;
     size_t out_len = 0;
-    int rc = c->arrange(&spec, p, (size_t)len, s, &out, &out_len, err);
+    int rc = c->arrange(&spec, idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT), p,
+                        (size_t)len, s, &out, &out_len, err);
     return rc < 0 ? rc : plain_value(f, name, out, out_len, s, err);
 }
 
@@ -119,7 +120,7 @@ static int add_field(const struct stk_dataset *ds, uint32_t number, const uint8_
     if (!c)
         return plain_value(f, name, p, len, s, err);
     if (c->arrange)
-        return arranged_value(c, f, name, p, len, s, err);
+        return arranged_value(idx, c, f, name, p, len, s, err);
     size_t before = s->nfields;
     int rc = c->explode(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT), p,
                         (size_t)len, s, err);

@@ -146,7 +146,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
     if (copy.version < STK_INDEX_OLDEST || copy.version > STK_INDEX_VERSION ||
         copy.ntables != STK_T_COUNT)
         return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
-                           "an index of version %u, this stoker reads %u and %u", copy.version,
+                           "an index of version %u, this stoker reads %u to %u", copy.version,
                            STK_INDEX_OLDEST, STK_INDEX_VERSION);
     copy.header_hash = 0;
     if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->size)

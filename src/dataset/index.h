@@ -132,7 +132,7 @@ struct stk_index_header {
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        4u
+#define STK_INDEX_VERSION        5u
 #define STK_INDEX_OLDEST         3u          /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* The offset of the tables, and so of the blocks. */

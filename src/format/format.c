@@ -19,7 +19,7 @@ static const struct stk_format *const formats[] = {
 
 extern const struct stk_codec stk_codec_raw, stk_codec_example, stk_codec_sequence,
     stk_codec_image, stk_codec_datum, stk_codec_csv, stk_codec_json, stk_codec_npy, stk_codec_cls,
-    stk_codec_tile, stk_codec_chars, stk_codec_shape;
+    stk_codec_tile, stk_codec_chars, stk_codec_shape, stk_codec_scaled;
 
 static const struct stk_codec *const codecs[] = {
     &stk_codec_raw,   &stk_codec_example, &stk_codec_sequence, &stk_codec_image, &stk_codec_datum,
@@ -101,6 +101,8 @@ const struct stk_codec *stk_codec_find(const char *name)
         return &stk_codec_chars;
     if (strncmp(name, "shape:", 6) == 0)
         return &stk_codec_shape;
+    if (strncmp(name, "scaled:", 7) == 0)
+        return &stk_codec_scaled;
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (strcmp(codecs[i]->name, name) == 0)
             return codecs[i];

@@ -217,12 +217,12 @@ struct stk_codec {
                    struct stk_sample *s, struct stk_err *err);
     /* Appends the sample in this encoding. May be NULL (read only). Deterministic. */
     int (*implode)(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
-    /* Instead of explode, for arrays stored in another element order: returns the bytes of the
+    /* Instead of explode, for arrays stored in another order or as other numbers: returns the bytes of the
      * field in C order, in the sample's arena. spec: of the field; its codec includes the arguments
      * after the colon ("tile:28x28x1"). */
-    int (*arrange)(const struct stk_field_spec *spec, const uint8_t *p, size_t n,
-                   struct stk_sample *s, const uint8_t **out, size_t *out_len,
-                   struct stk_err *err);
+    int (*arrange)(const struct stk_field_spec *spec, const char *context, size_t context_len,
+                   const uint8_t *p, size_t n, struct stk_sample *s, const uint8_t **out,
+                   size_t *out_len, struct stk_err *err);
 };
 
 /* By name, ignoring arguments after a colon. */

@@ -26,6 +26,18 @@ static bool is_uniform(const struct stk_index *idx, const char *name)
             codec->uniform(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT)));
 }
 
+/* True if two entries of one field (they are adjacent) differ in more than how it is stored: the
+ * numbers of a netCDF file may be packed, and those of the next not. */
+static bool differ(const struct stk_index *idx, uint64_t i)
+{
+    const char *name, *before;
+    const struct stk_index_field *f = stk_index_field(idx, i, &name),
+                                 *g = i ? stk_index_field(idx, i - 1, &before) : NULL;
+    return f && g && f->name_len == g->name_len && memcmp(name, before, f->name_len) == 0 &&
+           (f->kind != g->kind || f->dtype != g->dtype || f->ndim != g->ndim ||
+            memcmp(f->dim, g->dim, sizeof f->dim) != 0);
+}
+
 /* True if the index alone does not determine the types. */
 static bool must_look(const struct pack *p, unsigned holds)
 {
@@ -36,7 +48,7 @@ static bool must_look(const struct pack *p, unsigned holds)
     if ((holds & STK_HOLDS_BYTES) || record)
         return false; /* records are copied unchanged */
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_FIELDS); i++)
-        if (!is_uniform(idx, f[i].codec))
+        if (!is_uniform(idx, f[i].codec) || differ(idx, i))
             return true;
     for (uint64_t i = 0; !(holds & STK_HOLDS_GAPS) && i < stk_index_count(idx, STK_T_SEGMENTS); i++)
         if (seg[i].kind == STK_SEG_PARTS && stk_index_count(idx, STK_T_FIELDS) > 1)

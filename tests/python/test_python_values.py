@@ -70,3 +70,25 @@ def test_text_formats_keep_values(tmp_path, gaps):
                 got = [s["x"] for s in samples]
                 assert equal(got, values), (form, name, gaps, got)
             assert found or gaps >= REFUSED[form].get(name, 2), (form, name, gaps)
+
+
+def test_packed_numbers_of_netcdf(tmp_path):
+    """One file a month, each with its own scale_factor: the dataset and the loader give the values."""
+    h5py = pytest.importorskip("h5py")
+    stored = numpy.arange(-12, 12, dtype="i2").reshape(8, 3)
+    (tmp_path / "d").mkdir()
+    want = []
+    for i, scale in enumerate((0.01, 2.0)):
+        with h5py.File(tmp_path / f"d/{i}.nc", "w") as f:
+            f["t"] = stored
+            f["t"].attrs.update(scale_factor=scale, add_offset=float(i), _FillValue=numpy.int16(-5))
+        want.append(numpy.where(stored == -5, NAN, stored * scale + i))
+    want = numpy.concatenate(want)
+    stoker_packed = tmp_path / "o"
+    run_stoker("pack", tmp_path / "d", stoker_packed)
+    for path in (tmp_path / "d", stoker_packed):
+        ds = stoker.Dataset(path)
+        found = numpy.stack([s["t"] for s in ds])
+        batches = numpy.concatenate([b["t"] for b in stoker.Loader(ds, batch=5, shuffle=False)])
+        for a in (found, batches):
+            assert a.dtype == numpy.float64 and numpy.array_equal(a, want, equal_nan=True)

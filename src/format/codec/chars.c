@@ -44,9 +44,11 @@ static int from_utf32(const struct stk_field_spec *spec, const uint8_t *p, size_
     return 0;
 }
 
-static int arrange(const struct stk_field_spec *spec, const uint8_t *p, size_t n,
-                   struct stk_sample *s, const uint8_t **out, size_t *out_len, struct stk_err *err)
+static int arrange(const struct stk_field_spec *spec, const char *context, size_t context_len,
+                   const uint8_t *p, size_t n, struct stk_sample *s, const uint8_t **out,
+                   size_t *out_len, struct stk_err *err)
 {
+    (void)context, (void)context_len;
     char how = spec->codec[strlen("chars:")];
     n = without_padding(how, p, n);
     *out = p;
@@ -57,10 +59,11 @@ static int arrange(const struct stk_field_spec *spec, const uint8_t *p, size_t n
 const struct stk_codec stk_codec_chars = {
     .name = "chars", .title = "string of fixed size", .arrange = arrange};
 
-static int as_it_is(const struct stk_field_spec *spec, const uint8_t *p, size_t n,
-                    struct stk_sample *s, const uint8_t **out, size_t *out_len, struct stk_err *err)
+static int as_it_is(const struct stk_field_spec *spec, const char *context, size_t context_len,
+                    const uint8_t *p, size_t n, struct stk_sample *s, const uint8_t **out,
+                    size_t *out_len, struct stk_err *err)
 {
-    (void)spec, (void)s, (void)err;
+    (void)spec, (void)context, (void)context_len, (void)s, (void)err;
     *out = p;
     *out_len = n;
     return 0;

@@ -99,9 +99,11 @@ static void place_tile(const struct tiling *t, const uint64_t *first, const uint
     }
 }
 
-static int arrange(const struct stk_field_spec *spec, const uint8_t *p, size_t n,
-                   struct stk_sample *s, const uint8_t **out, size_t *out_len, struct stk_err *err)
+static int arrange(const struct stk_field_spec *spec, const char *context, size_t context_len,
+                   const uint8_t *p, size_t n, struct stk_sample *s, const uint8_t **out,
+                   size_t *out_len, struct stk_err *err)
 {
+    (void)context, (void)context_len;
     struct tiling t = {0};
     uint64_t want;
     if (!measure(spec, &t) || __builtin_mul_overflow(t.tile_bytes, t.ntiles, &want) || want != n ||

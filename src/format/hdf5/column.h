@@ -6,6 +6,7 @@
 #define STK_FORMAT_HDF5_COLUMN_H
 
 #include "format/hdf5/hdf5.h"
+#include "format/hdf5/packing.h"
 #include "format/ragged.h"
 
 struct stk_h5_dataset {
@@ -31,7 +32,8 @@ struct stk_h5_column {
     int64_t first_extent, empty_extent; /* empty: of zero bytes, for empty values */
     uint64_t at, len;                   /* the value located last: in the file, or in its row */
     char *bytes;                        /* a row, or a key */
-    char codec[16];                     /* of tiled rows */
+    struct stk_h5_packing packing;
+    char codec[16];                     /* of rows in tiles, or of packed numbers */
     bool is_key;
     bool no_tiles; /* do not use the codec that assembles tiles */
     bool quiet;    /* only examining: problems are reported when the sample is listed */
@@ -42,7 +44,8 @@ void stk_h5_column_release(struct stk_h5_column *c);
 /* Both fill `out` for a column whose store is known; out->user borrows c. */
 
 /* Numbers and opaque bytes: a sample is a row. STK_E_UNSUPPORTED when chunks cut it too finely. */
-int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err);
+int stk_h5_rows_column(struct stk_h5_column *c, struct stk_lister *l, struct stk_table_column *out,
+                       struct stk_err *err);
 /* Strings, and bytes of variable length; `count` of them. */
 int stk_h5_text_column(struct stk_h5_column *c, struct stk_lister *l, uint64_t count,
                        struct stk_table_column *out, struct stk_err *err);

@@ -249,6 +249,8 @@ static int open_cell(struct stk_h5_family_column *f, struct stk_lister *l,
     c->no_tiles = f->family->varies;
     bool text = d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE;
     int rc = stk_h5_store_init(&c->store, f->file, ds, d->name, &d->type, err);
+    if (rc == 0)
+        rc = stk_h5_packing(ds, &d->type, &c->packing, err);
     if (rc == 0 && !text && d->rank)
         rc = stk_h5_store_wrap(&c->store, err);
     stk_h5.Dclose(ds);
@@ -258,7 +260,7 @@ static int open_cell(struct stk_h5_family_column *f, struct stk_lister *l,
     if (c->first_extent < 0)
         return (int)c->first_extent;
     if (!text)
-        return stk_h5_rows_column(c, &f->cell, err);
+        return stk_h5_rows_column(c, l, &f->cell, err);
     if (d->rank)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "several strings in a sample");
     rc = stk_h5_text_column(c, l, 1, &f->cell, err);
@@ -270,8 +272,8 @@ static void describe_cell(struct stk_h5_family_column *f, const struct stk_h5_da
     struct stk_field_spec *spec = &f->cell.spec;
     spec->name = f->family->name;
     spec->name_len = strlen(f->family->name);
-    if (!f->family->varies || spec->kind != STK_ARRAY)
-        return;
+    if (!f->family->varies || spec->kind != STK_ARRAY || f->column.packing.packed)
+        return; /* the codec of packed numbers distinguishes shapes, too */
     if (d->type.dtype == STK_U8 && spec->ndim == 1) /* files and the like, not vectors */
         *spec = (struct stk_field_spec){
             .name = spec->name, .name_len = spec->name_len, .kind = STK_BYTES};

@@ -257,6 +257,8 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &stored, err);
     if (rc == 0 && a->pair != SIZE_MAX)
         out->spec.kind = ragged_kind(ds);
+    else if (rc == 0)
+        rc = stk_h5_packing(ds, &stored, &c->packing, err);
     stk_h5.Dclose(ds);
     if (rc < 0)
         return rc;
@@ -269,7 +271,7 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     if (text && c->set->rank == 1 && !c->set->whole)
         return stk_h5_text_column(c, t->l, t->count, out, err);
     out->is_key = false;
-    return stk_h5_rows_column(c, out, err);
+    return stk_h5_rows_column(c, t->l, out, err);
 }
 
 void stk_h5_column_release(struct stk_h5_column *c)
@@ -468,6 +470,7 @@ const struct stk_format stk_format_hdf5 = {
             STK_CAN_CRASH | STK_CAN_PICK,
     .load = stk_h5_load,
     .list = list,
+    .merge_context = stk_scaled_merge,
     .prepare = stk_hdf5_prepare,
     .unprepare = stk_hdf5_unprepare,
     .encode = stk_hdf5_encode,

@@ -139,7 +139,8 @@ static int char_column(struct stk_h5_column *c, struct stk_table_column *out)
     return 0;
 }
 
-int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err)
+/* Where the bytes of a row are, and how to arrange them. */
+static int place_rows(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err)
 {
     const struct stk_h5_store *s = &c->store;
     const struct stk_h5_type *type = &c->set->type;
@@ -175,5 +176,14 @@ int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, st
     out->parts = list_pieces;
     out->user = c;
     return 0;
+}
+
+int stk_h5_rows_column(struct stk_h5_column *c, struct stk_lister *l, struct stk_table_column *out,
+                       struct stk_err *err)
+{
+    int rc = place_rows(c, out, err);
+    if (rc < 0 || out->spec.kind != STK_ARRAY || c->set->whole)
+        return rc;
+    return stk_h5_unpack(&c->packing, l, &out->spec, c->codec, err);
 }
 #endif

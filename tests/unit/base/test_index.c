@@ -435,7 +435,7 @@ static void former_version(void)
         CHECK_INT(stk_dataset_open(scratch_path("records"), &o, &ds, NULL), 0);
         CHECK_INT(ds->index_built, i < 2);
         CHECK_STR(ds->index_why ? ds->index_why : "",
-                  i == 1 ? "an index of version 3; this stoker writes version 4" : "");
+                  i == 1 ? "an index of version 3; this stoker writes version 5" : "");
         stk_dataset_close(ds);
     }
 }

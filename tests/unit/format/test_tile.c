@@ -32,7 +32,7 @@ static int arrange(const struct stk_field_spec *spec, const void *p, size_t n, c
     struct stk_err err = {0};
     const struct stk_codec *c = stk_codec_find(spec->codec);
     CHECK(c && c->arrange);
-    return c->arrange(spec, p, n, s, out, len, &err);
+    return c->arrange(spec, "", 0, p, n, s, out, len, &err);
 }
 
 static void test_tiles_of_all_shapes(void)
