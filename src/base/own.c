@@ -372,6 +372,11 @@ int stk_rename_at(int from, const char *name, int to, const char *new_name)
     return renameat(from, name, to, new_name);
 }
 
+int stk_rename_new_at(int dirfd, const char *name, const char *new_name)
+{
+    return renameat2(dirfd, name, dirfd, new_name, RENAME_NOREPLACE);
+}
+
 int stk_exchange_at(int dirfd, const char *a, const char *b)
 {
     return renameat2(dirfd, a, dirfd, b, RENAME_EXCHANGE);
@@ -453,4 +458,74 @@ int stk_remove_at(int dirfd, const char *name, const char *path, struct stk_err 
 int stk_remove_tree(const char *path, struct stk_err *err)
 {
     return remove_entry(AT_FDCWD, path, path, 0, err);
+}
+
+struct sorting {
+    bool (*ours)(void *user, const char *name);
+    void *user;
+    struct stk_left *left;
+    const char *path; /* of the folder */
+    struct stk_err *err;
+};
+
+static int sort_folder(const struct sorting *s, int fd, const char *at, int depth);
+
+static void leave(struct stk_left *left, const char *name)
+{
+    if (!left->n++)
+        snprintf(left->first, sizeof left->first, "%s", name);
+}
+
+/* name: of the entry in fd; at: the same below the folder. */
+static int sort_entry(const struct sorting *s, int fd, const char *name, const char *at, int depth)
+{
+    struct stat st;
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(s->err, s->path, "stat %s", at);
+    if (!S_ISDIR(st.st_mode)) {
+        if (!s->ours(s->user, at))
+            return leave(s->left, at), 0;
+        return unlinkat(fd, name, 0) < 0 && errno != ENOENT
+                   ? stk_err_sys(s->err, s->path, "remove %s", at)
+                   : 0;
+    }
+    int in = depth < DEPTH_MAX ? open_below(fd, name) : (errno = ELOOP, -1);
+    if (in < 0)
+        return stk_err_sys(s->err, s->path, "open %s", at);
+    uint64_t before = s->left->n;
+    int rc = sort_folder(s, in, at, depth + 1);
+    if (rc == 0 && s->left->n == before && unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        leave(s->left, at); /* someone has put something in it just now */
+    return rc;
+}
+
+/* Takes ownership of fd. */
+static int sort_folder(const struct sorting *s, int fd, const char *at, int depth)
+{
+    DIR *d = fdopendir(fd);
+    int rc = d ? 0 : stk_err_sys(s->err, s->path, "read %s", at);
+    if (!d)
+        close(fd);
+    for (struct dirent *e; rc == 0 && (errno = 0, e = readdir(d));) {
+        char *name = is_dot(e->d_name) ? NULL : at[0] ? stk_path_join(at, e->d_name)
+                                                      : strdup(e->d_name);
+        if (name)
+            rc = sort_entry(s, fd, e->d_name, name, depth);
+        else if (!is_dot(e->d_name))
+            rc = stk_err_nomem(s->err, NAME_MAX);
+        free(name);
+    }
+    if (rc == 0 && d && errno)
+        rc = stk_err_sys(s->err, s->path, "read %s", at);
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void *user,
+                    struct stk_left *left, const char *path, struct stk_err *err)
+{
+    struct sorting s = {ours, user, left, path, err};
+    int fd = openat(dirfd, ".", FOLDER);
+    return fd < 0 ? stk_err_sys(err, path, "open folder") : sort_folder(&s, fd, "", 0);
 }

@@ -13,7 +13,9 @@
 #ifndef STK_BASE_OWN_H
 #define STK_BASE_OWN_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -140,6 +142,8 @@ int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *
                   const char *path, struct stk_err *err);
 /* Renames within a folder, or between two folders of ours. 0, or -1 with errno. */
 int stk_rename_at(int from, const char *name, int to, const char *new_name);
+/* Renames within a folder. EEXIST: there is something of that name. */
+int stk_rename_new_at(int dirfd, const char *name, const char *new_name);
 /* Swaps two names. EINVAL or ENOSYS: the file system cannot. */
 int stk_exchange_at(int dirfd, const char *a, const char *b);
 /* Removes a file or a link (never its target). Succeeds if it does not exist. */
@@ -150,5 +154,17 @@ int stk_rmdir_at(int dirfd, const char *name);
  * mount point below. Succeeds if name does not exist. */
 int stk_remove_at(int dirfd, const char *name, const char *path, struct stk_err *err);
 int stk_remove_tree(const char *path, struct stk_err *err);
+
+/* What stays because it is not ours. */
+struct stk_left {
+    uint64_t n;
+    char first[PATH_MAX]; /* below the folder: "a/b" */
+};
+/* Removes what is ours of an open folder: files and links that ours() recognises by their names
+ * below it ("a/b"), and folders that are empty then; not the folder itself. Everything is reached
+ * through the descriptor, so that it does not matter what the folder's name leads to by now. left
+ * adds up over calls. Fails at a mount point. */
+int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void *user,
+                    struct stk_left *left, const char *path, struct stk_err *err);
 
 #endif

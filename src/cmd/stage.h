@@ -63,6 +63,8 @@ void stk_stage_stripe(struct stk_stage_job *job, const char *path);
 char *stk_stage_named(const char *dst);
 /* For a tier: asks Slurm whether jobs use its copies, and says what is removed. */
 struct stk_tier_options stk_stage_tier_options(struct stk_run *run);
+/* left: below the tier. */
+void stk_stage_say_left(const struct stk_run *run, const char *tier, const char *left);
 /* Removes the default tiers of jobs that are over, and says so. */
 void stk_stage_tidy(struct stk_run *run);
 /* The tiers to look at without a source: DST, else those of this job. Calls see() with each path

@@ -77,9 +77,9 @@ static struct stk_target *find_begun(struct stk_stage_job *job, const struct stk
 
 /* ---- jobs that are over ---- */
 
-static void say_gone(void *user, const char *path)
+void stk_stage_say_left(const struct stk_run *run, const char *tier, const char *left)
 {
-    stk_say(user, "removed the copies of a job that is over: %s\n", path);
+    stk_say(run, "%s/%s stays there: stoker did not make it\n", tier, left);
 }
 
 static void say_removed(void *user, const struct stk_tier_info *info)
@@ -87,6 +87,8 @@ static void say_removed(void *user, const struct stk_tier_info *info)
     char size[32];
     stk_say(user, "removed the copy of %s (%s), which no job uses: %s\n", info->source,
             stk_format_size(info->bytes_there, size, sizeof size), info->path);
+    if (info->left)
+        stk_stage_say_left(user, info->tier, info->left->first);
 }
 
 static int is_over(const char *job)
@@ -98,6 +100,13 @@ static int is_over(const char *job)
 struct stk_tier_options stk_stage_tier_options(struct stk_run *run)
 {
     return (struct stk_tier_options){.job_over = is_over, .removed = say_removed, .user = run};
+}
+
+static void say_gone(void *user, const char *path, const char *left)
+{
+    stk_say(user, "removed the copies of a job that is over: %s\n", path);
+    if (left)
+        stk_stage_say_left(user, path, left);
 }
 
 void stk_stage_tidy(struct stk_run *run)

@@ -137,13 +137,16 @@ static int evict_in(void *user, const char *path)
         stk_jw_open(&t->run->json, '{');
         stk_jw_put_str(&t->run->json, "tier", path);
         stk_jw_put_str(&t->run->json, "set", t->id[i]);
-        bool gone = stk_tier_evict(tier, t->id[i], false, &err) == 0;
+        struct stk_left left = {0};
+        bool gone = stk_tier_evict(tier, t->id[i], false, &left, &err) == 0;
         stk_jw_put_bool(&t->run->json, "evicted", gone);
         stk_jw_close(&t->run->json, '}');
         if (gone)
             stk_say(t->run, "removed %s from %s\n", t->id[i], path);
         else
             stk_complain("stage", stk_err_text(&err, text, sizeof text));
+        if (gone && left.n)
+            stk_stage_say_left(t->run, path, left.first);
         worse(t, gone ? STK_EXIT_DONE : STK_EXIT_PARTLY);
     }
     stk_tier_close(tier);

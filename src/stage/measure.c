@@ -24,6 +24,7 @@
 #define LOOKS     64u   /* random reads */
 #define REMOVE_S  20.0
 #define DATA      "data"
+#define SMALL_ONE "small-"
 #define FOLDER    ".stoker-doctor"
 #define LEFT_S    60 /* a folder that is younger may be about to be locked */
 
@@ -220,7 +221,7 @@ static int create_one(void *user, uint64_t item, unsigned thread, struct stk_err
     (void)thread;
     if (stk_measure_is_over(t))
         return 0;
-    snprintf(name, sizeof name, "small-%llu", (unsigned long long)item);
+    snprintf(name, sizeof name, SMALL_ONE "%llu", (unsigned long long)item);
     int fd = stk_create_at(t->dirfd, name, 0600);
     if (fd < 0)
         return stk_err_sys(err, t->path, "create");
@@ -293,18 +294,28 @@ int stk_measure_data(const char *path, const char *fs, bool memory,
     return run_tests(&t, stk_measure_test_data, out);
 }
 
-/* Of ours, and no process measures in it. */
-static bool is_left(int dirfd, const char *name)
+static bool is_measured(void *user, const char *name)
 {
+    (void)user;
+    return strcmp(name, DATA) == 0 || strncmp(name, SMALL_ONE, sizeof SMALL_ONE - 1) == 0;
+}
+
+/* A folder of ours, if no process measures in it. before: only if it is older than that. Returns 0
+ * or errno. */
+static int remove_one(int dirfd, const char *name, int64_t before)
+{
+    struct stk_left left = {0};
+    struct stk_err err = {0};
     struct stat st;
-    int fd = -1;
-    if (strncmp(name, FOLDER ".", sizeof FOLDER) != 0 ||
-        stk_own_folder_at(dirfd, name, 0, &fd, name, NULL) < 0)
-        return false;
-    bool left = fstat(fd, &st) == 0 && st.st_mtim.tv_sec + LEFT_S < time(NULL) &&
+    int fd = -1, rc = stk_own_folder_at(dirfd, name, 0, &fd, name, &err);
+    bool idle = rc == 0 && fstat(fd, &st) == 0 && st.st_mtim.tv_sec < before &&
                 flock(fd, LOCK_EX | LOCK_NB) == 0;
-    close(fd);
-    return left;
+    rc = idle ? stk_remove_ours(fd, is_measured, NULL, &left, name, &err) : rc;
+    if (idle && rc == 0 && (left.n || stk_rmdir_at(dirfd, name) < 0))
+        rc = stk_err_sys(&err, name, "remove");
+    if (fd >= 0)
+        close(fd);
+    return rc == 0 ? 0 : err.sys_errno ? err.sys_errno : EIO;
 }
 
 /* What a doctor that was killed has left. */
@@ -312,8 +323,8 @@ static void remove_left(const char *folder)
 {
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (is_left(dirfd(d), e->d_name))
-            (void)stk_remove_at(dirfd(d), e->d_name, folder, NULL);
+        if (strncmp(e->d_name, FOLDER ".", sizeof FOLDER) == 0)
+            (void)remove_one(dirfd(d), e->d_name, (int64_t)time(NULL) - LEFT_S);
     if (d)
         closedir(d);
 }
@@ -332,9 +343,14 @@ static int make_folder(void *user, void *answer)
 
 static int remove_folder(void *user, void *answer)
 {
-    struct stk_err err = {0};
+    const char *name;
+    int dir = -1;
     (void)answer;
-    return stk_remove_tree(user, &err) < 0 ? (err.sys_errno ? err.sys_errno : EIO) : 0;
+    if (stk_open_parent(user, &dir, &name, NULL) < 0)
+        return EIO;
+    int wrong = remove_one(dir, name, INT64_MAX);
+    close(dir);
+    return wrong;
 }
 
 int stk_measure_folder(const char *folder, const char *fs, bool memory,

@@ -72,7 +72,7 @@ static int close_packed(struct packing *p, struct stk_tier_set *set, int rc)
         snprintf(id, sizeof id, "%s", stk_tier_set_id(set));
     stk_tier_set_close(set);
     if (rc == 2)
-        (void)stk_tier_evict(p->tier, id, false, NULL);
+        (void)stk_tier_evict(p->tier, id, false, NULL, NULL);
     return rc == 2 ? STK_E_SYS : rc;
 }
 
@@ -93,7 +93,7 @@ static int adopt(struct packing *p, struct stk_tier_set *begun, const char *dst,
                                  ts.name) < 0)
         rc = stk_err_sys(err, dst, "rename the packed copy");
     stk_tier_set_close(begun);
-    (void)stk_tier_evict(p->tier, p->r->id, false, NULL); /* its bytes are counted once */
+    (void)stk_tier_evict(p->tier, p->r->id, false, NULL, NULL); /* its bytes are counted once */
     free(p->r->id);
     p->r->id = NULL;
     rc = rc ? rc : adopt_files(set, err);
@@ -146,7 +146,7 @@ static int find(struct packing *p, struct stk_err *err)
     rc = try_publish(p, set, err);
     stk_tier_set_close(set);
     if (rc == STK_E_STALE)
-        rc = stk_tier_evict(p->tier, s.id, false, err);
+        rc = stk_tier_evict(p->tier, s.id, false, NULL, err);
     else if (rc == 0)
         rc = 1;
     return rc == STK_E_EXISTS ? 0 : rc; /* in use: by one that completes it */
@@ -167,7 +167,7 @@ static void leave(struct packing *p, struct stk_tier_set *begun, int rc)
 {
     stk_tier_set_close(begun);
     if (rc != STK_E_STOPPED && rc != STK_E_SYS && p->r->id)
-        (void)stk_tier_evict(p->tier, p->r->id, false, NULL);
+        (void)stk_tier_evict(p->tier, p->r->id, false, NULL, NULL);
 }
 
 /* Takes ownership of the set. */

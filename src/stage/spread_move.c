@@ -38,7 +38,7 @@ void stk_spread_refuse_small(struct spread *s)
     stk_spread_failed(s, rc, &err);
     stk_spread_close_set(s);
     if (!there)
-        (void)stk_tier_evict(s->tier, id, false, NULL);
+        (void)stk_tier_evict(s->tier, id, false, NULL, NULL);
 }
 
 /* Of one round; on the heap, since a thread that hangs keeps using it. */

@@ -268,7 +268,7 @@ void stk_stage_remove_old(struct stk_tier *tier, const char *source, const char 
     struct old_sets o = {.source = source, .form = form, .id = id};
     (void)stk_tier_list(tier, see_old, &o, NULL);
     for (size_t i = 0; i < o.n; i++)
-        (void)stk_tier_evict(tier, o.name[i], false, NULL);
+        (void)stk_tier_evict(tier, o.name[i], false, NULL, NULL);
     free(o.name);
 }
 
@@ -322,7 +322,7 @@ static void end(struct staging *s, struct stk_tier *tier, int rc)
     if (s->set)
         stk_tier_set_close(s->set);
     if (rc == STK_E_UNSUPPORTED && s->r->id && !s->r->bytes_before && !s->r->bytes_copied)
-        (void)stk_tier_evict(tier, s->r->id, false, NULL);
+        (void)stk_tier_evict(tier, s->r->id, false, NULL, NULL);
 }
 
 int stk_stage_fill(const struct stk_source *src, struct stk_tier *tier,

@@ -22,7 +22,8 @@
 
 struct found {
     char (*id)[STK_TIER_ID];
-    size_t n;
+    char **name; /* of the same sets */
+    size_t n, names;
     bool used;
 };
 
@@ -30,10 +31,19 @@ static int see(void *user, const struct stk_tier_info *info)
 {
     struct found *f = user;
     f->used = f->used || info->used || info->filling;
-    if (STK_ARRAY_MORE(f->id, f->n, NULL))
+    if (STK_ARRAY_MORE(f->id, f->n, NULL) || STK_ARRAY_MORE(f->name, f->names, NULL))
         return STK_E_NOMEM;
     snprintf(f->id[f->n++], STK_TIER_ID, "%s", info->id);
-    return 0;
+    f->name[f->names] = strdup(info->name);
+    return f->name[f->names] ? (f->names++, 0) : STK_E_NOMEM;
+}
+
+static void release(struct found *f)
+{
+    for (size_t i = 0; i < f->names; i++)
+        free(f->name[i]);
+    free(f->name);
+    free(f->id);
 }
 
 static int is_over(const char *job)
@@ -41,20 +51,19 @@ static int is_over(const char *job)
     return stk_job_is_over(job, NULL);
 }
 
-/* Evicts all sets; false: one is in use, or it is no tier of ours. */
-static bool empty_tier(const char *path)
+/* Evicts all sets, and what else is ours; false: one is in use, or it is no tier of ours. */
+static bool empty_tier(int folder, const char *name, const char *path, struct stk_left *left)
 {
+    const struct stk_tier_options o = {.job_over = is_over};
     struct stk_tier *tier = NULL;
     struct found f = {0};
-    char *mark = stk_path_join(path, "tier.json");
-    bool gone = mark && access(mark, F_OK) == 0 &&
-                stk_tier_open(path, &(struct stk_tier_options){.job_over = is_over}, &tier, NULL) == 0 &&
-                stk_tier_list(tier, see, &f, NULL) == 0 && !f.used;
+    bool gone = stk_tier_open_at(folder, name, path, &o, &tier, NULL) == 0 &&
+                stk_tier_is_made(tier) && stk_tier_list(tier, see, &f, NULL) == 0 && !f.used;
     for (size_t i = 0; gone && i < f.n; i++)
-        gone = stk_tier_evict(tier, f.id[i], false, NULL) == 0;
+        gone = stk_tier_evict(tier, f.id[i], false, left, NULL) == 0;
+    gone = gone && stk_tier_clear(tier, (const char *const *)f.name, f.names, left, NULL) == 0;
     stk_tier_close(tier);
-    free(f.id);
-    free(mark);
+    release(&f);
     return gone;
 }
 
@@ -66,52 +75,56 @@ static const char *job_of(const char *name)
     return strncmp(name, prefix, (size_t)n) == 0 && name[n] ? name + n : NULL;
 }
 
-static bool sweep_one(int folder, const char *root, const char *name)
+/* Told: it is gone, or what is left of it. */
+struct sweeping {
+    void (*told)(void *user, const char *path, const char *left);
+    void *user;
+    uint64_t gone;
+};
+
+static void sweep_one(struct sweeping *s, int folder, const char *root, const char *name)
 {
     char id[STK_JOB_ID_MAX];
+    struct stk_left left = {0};
     const char *job = job_of(name);
     if (!job || strcmp(job, stk_job_id(id)) == 0 || stk_job_is_over(job, NULL) != 1)
-        return false;
+        return;
     char *path = stk_path_join(root, name);
-    bool gone = path && empty_tier(path) && stk_remove_at(folder, name, path, NULL) == 0;
+    if (path && empty_tier(folder, name, path, &left)) {
+        bool gone = !left.n && stk_rmdir_at(folder, name) == 0;
+        s->gone += gone;
+        if (s->told && (gone || left.n))
+            s->told(s->user, path, gone ? NULL : left.first);
+    }
     free(path);
-    return gone;
 }
 
-static uint64_t sweep_folder(const char *root, void (*told)(void *user, const char *path),
-                             void *user)
+static void sweep_folder(struct sweeping *s, const char *root)
 {
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    uint64_t gone = 0, seen = 0;
+    uint64_t seen = 0;
     if (!d && fd >= 0)
         close(fd);
     for (struct dirent *e; d && seen < TIERS_MAX && (e = readdir(d));) {
         seen += job_of(e->d_name) != NULL;
-        if (!sweep_one(dirfd(d), root, e->d_name))
-            continue;
-        char *path = stk_path_join(root, e->d_name);
-        if (told && path)
-            told(user, path);
-        free(path);
-        gone++;
+        sweep_one(s, dirfd(d), root, e->d_name);
     }
     if (d)
         closedir(d);
-    return gone;
 }
 
-uint64_t stk_stage_sweep(void (*told)(void *user, const char *path), void *user)
+uint64_t stk_stage_sweep(void (*told)(void *user, const char *path, const char *left), void *user)
 {
     struct stk_scratch at[STK_SCRATCHES];
+    struct sweeping s = {told, user, 0};
     size_t n = stk_scratch_list(at);
-    uint64_t gone = 0;
     for (size_t i = 0; i < n; i++) {
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again = again || (at[i].path && at[k].path && strcmp(at[i].path, at[k].path) == 0);
         if (at[i].path && !again)
-            gone += sweep_folder(at[i].path, told, user);
+            sweep_folder(&s, at[i].path);
     }
-    return gone;
+    return s.gone;
 }

@@ -5,6 +5,7 @@
 #include "tier/tier.h"
 
 #include "base/buf.h"
+#include "base/own.h"
 #include "host/fs.h"
 
 #include <pthread.h>
@@ -234,7 +235,23 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err);
  * for_room: as for stk_tier_evict(). */
 bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[STK_TIER_WHY]);
 
+/* ---- removing (remove.c) ---- */
+
+bool stk_tier_is_set(const char *name);
+/* Whether a set may be removed for room now; if not, *err says why. */
+bool stk_tier_may_go(struct stk_tier *t, const char *id, struct stk_err *err);
+/* Removes the empty folders of a set that was removed but for files of others: *left. */
+int stk_tier_remove_rest(struct stk_tier *t, const char *id, int dir, struct stk_left *left,
+                         struct stk_err *err);
+/* Removes what is left of sets whose making or removal was killed, at least so long ago. left may
+ * be NULL. */
+void stk_tier_remove_leftovers(struct stk_tier *t, int64_t age_s, struct stk_left *left);
+
 /* ---- limits (room.c) ---- */
+
+/* Calls see() for each name in the tier; stops if it does not return 0. */
+int stk_tier_each_name(struct stk_tier *t, int (*see)(void *user, const char *name), void *user,
+                       struct stk_err *err);
 
 /* Bytes about to be written. 0: allowed; 2: the tier is full. */
 int stk_tier_reserve(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err);

@@ -18,33 +18,12 @@
 #include <unistd.h>
 
 #define GRANULE   (UINT64_C(64) << 20) /* reserved at once */
-#define PARTIAL   ".partial."
 #define SWEEP_S   600 /* a set that is still being made is younger */
 #define LEASE_MAX 4096u
 #define WAIT_MS   60000 /* another process may be removing many files */
 
-/* ---- names ---- */
-
-/* "0123456789abcdef-01234567" */
-static bool is_id(const char *name)
-{
-    size_t n = strspn(name, "0123456789abcdef");
-    return n == 16 && name[16] == '-' && strspn(name + 17, "0123456789abcdef") == 8;
-}
-
-static bool is_set(const char *name)
-{
-    return is_id(name) && !name[25];
-}
-
-static bool is_leftover(const char *name)
-{
-    return is_id(name) && strncmp(name + 25, PARTIAL, strlen(PARTIAL)) == 0;
-}
-
-/* Calls see() for each name in the tier; stops if it does not return 0. */
-static int each_name(struct stk_tier *t, int (*see)(void *user, const char *name), void *user,
-                     struct stk_err *err)
+int stk_tier_each_name(struct stk_tier *t, int (*see)(void *user, const char *name), void *user,
+                       struct stk_err *err)
 {
     int fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -54,8 +33,10 @@ static int each_name(struct stk_tier *t, int (*see)(void *user, const char *name
             close(fd);
         return rc;
     }
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+    for (struct dirent *e; rc == 0 && (errno = 0, e = readdir(d));)
         rc = see(user, e->d_name);
+    if (rc == 0 && errno)
+        rc = stk_err_sys(err, t->path, "read folder");
     closedir(d);
     return rc;
 }
@@ -87,6 +68,7 @@ static int show_set(const struct listing *l, struct stk_tier_set *s)
     char *path = stk_tier_set_path(s);
     struct stk_tier_info info = {.source = s->src.path,
                                  .name = s->src.name,
+                                 .tier = l->t->path,
                                  .form = s->src.form,
                                  .path = path ? path : "",
                                  .files = st.files,
@@ -109,7 +91,7 @@ static int list_name(void *user, const char *name)
 {
     const struct listing *l = user;
     struct stk_tier_set *s = NULL;
-    if (!is_set(name) || strncmp(name, l->prefix, strlen(l->prefix)) != 0 ||
+    if (!stk_tier_is_set(name) || strncmp(name, l->prefix, strlen(l->prefix)) != 0 ||
         stk_tier_join(l->t, name, false, &s, NULL) != 0)
         return 0;
     int rc = show_set(l, s);
@@ -122,7 +104,7 @@ int stk_tier_each(struct stk_tier *t, const char *prefix,
                   struct stk_err *err)
 {
     struct listing l = {t, prefix, see, user};
-    return each_name(t, list_name, &l, err);
+    return stk_tier_each_name(t, list_name, &l, err);
 }
 
 int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_tier_info *info),
@@ -131,128 +113,34 @@ int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_ti
     return stk_tier_each(t, "", see, user, err);
 }
 
-/* ---- removing ---- */
+/* ---- removing for room, or by age ---- */
 
-/* Opens the ledger and locks the set against all use. -1: there is no ledger; -2: it is in use. */
-static int lock_out(int dir)
-{
-    int fd = openat(dir, STK_TIER_LEDGER, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && stk_tier_lock(fd, F_WRLCK, STK_LOCK_USE, 1) < 0) {
-        close(fd);
-        return -2;
-    }
-    return fd < 0 ? -1 : fd;
-}
-
-/* A set that nobody can join as long as it is locked. */
-struct locked {
-    int dir, ledger; /* ledger -1: there is none */
+struct telling {
+    struct stk_tier *t;
+    struct stk_left left;
 };
-
-static void unlock_set(struct locked *l)
-{
-    if (l->ledger >= 0)
-        close(l->ledger);
-    if (l->dir >= 0)
-        close(l->dir);
-}
-
-static int stays(struct stk_tier *t, const char *id, const char *why, struct stk_err *err)
-{
-    struct stk_tier_set *s = NULL;
-    (void)stk_tier_join(t, id, false, &s, NULL);
-    int rc = stk_err_set(err, STK_E_EXISTS, t->path, -1, "the copy %s%s%s stays: %s", id,
-                         s ? " of " : "", s ? s->src.path : "", why);
-    stk_tier_set_close(s);
-    return rc;
-}
-
-static bool is_published(int dir)
-{
-    return faccessat(dir, STK_TIER_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Locks a set that may be removed. Only the path of one that was published is known to anybody. */
-static int lock_set(struct stk_tier *t, const char *id, bool for_room, struct locked *l,
-                    struct stk_err *err)
-{
-    char why[STK_TIER_WHY];
-    *l = (struct locked){-1, -1};
-    if (!is_set(id) || faccessat(t->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return stk_err_set(err, STK_E_USAGE, t->path, -1, "there is no copy %s in it", id);
-    int rc = stk_own_folder_at(t->fd, id, 0, &l->dir, t->path, err);
-    if (rc < 0)
-        return rc;
-    l->ledger = lock_out(l->dir);
-    if (l->ledger == -2)
-        rc = stays(t, id, "it is in use; end the processes that use it first", err);
-    else if (is_published(l->dir) && stk_tier_held(t, l->dir, for_room, why))
-        rc = stays(t, id, why, err);
-    if (rc < 0)
-        unlock_set(l);
-    return rc;
-}
-
-/* Renamed first, so that no process joins it meanwhile. */
-static int remove_set(struct stk_tier *t, const char *id, struct stk_err *err)
-{
-    char gone[STK_TIER_ID + 48];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(gone, sizeof gone, "%.25s" PARTIAL "%ld-%ld", id, (long)getpid(), now.tv_nsec);
-    if (stk_rename_at(t->fd, id, t->fd, gone) < 0)
-        return stk_err_sys(err, t->path, "remove the copy %s", id);
-    return stk_remove_at(t->fd, gone, t->path, err);
-}
-
-int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err)
-{
-    struct locked l;
-    int rc = lock_set(t, id, for_room, &l, err);
-    if (rc < 0)
-        return rc;
-    rc = remove_set(t, id, err);
-    unlock_set(&l);
-    return rc;
-}
 
 static int tell_removed(void *user, const struct stk_tier_info *info)
 {
-    const struct stk_tier *t = user;
-    t->removed(t->user, info);
+    const struct telling *told = user;
+    struct stk_tier_info i = *info;
+    i.left = told->left.n ? &told->left : NULL;
+    told->t->removed(told->t->user, &i);
     return 0;
 }
 
-/* For room, or by age. */
 static int evict_told(struct stk_tier *t, const char *id, struct stk_err *err)
 {
-    struct listing l = {t, "", tell_removed, t};
+    struct telling told = {.t = t};
+    struct listing l = {t, "", tell_removed, &told};
     struct stk_tier_set *s = NULL;
     if (t->removed)
         (void)stk_tier_join(t, id, false, &s, NULL);
-    int rc = stk_tier_evict(t, id, true, err);
+    int rc = stk_tier_evict(t, id, true, &told.left, err);
     if (rc == 0 && s)
         (void)show_set(&l, s);
     stk_tier_set_close(s);
     return rc;
-}
-
-static int sweep_name(void *user, const char *name)
-{
-    struct stk_tier *t = user;
-    struct stat st;
-    int dir = -1;
-    if (!is_leftover(name) || fstatat(t->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        st.st_mtim.tv_sec + SWEEP_S > time(NULL) ||
-        stk_own_folder_at(t->fd, name, 0, &dir, t->path, NULL) < 0)
-        return 0;
-    int ledger = lock_out(dir);
-    if (ledger != -2)
-        (void)stk_remove_at(t->fd, name, t->path, NULL);
-    if (ledger >= 0)
-        close(ledger);
-    close(dir);
-    return 0;
 }
 
 /* ---- sets by age ---- */
@@ -283,7 +171,7 @@ static int add_candidate(void *user, const char *name)
 {
     struct candidates *c = user;
     char path[STK_TIER_ID + 16];
-    if (!is_set(name))
+    if (!stk_tier_is_set(name))
         return 0;
     snprintf(path, sizeof path, "%.25s/" STK_TIER_LEDGER, name);
     int fd = openat(c->t->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -308,19 +196,10 @@ static int by_use(const void *a, const void *b)
 static int gather(struct stk_tier *t, struct candidates *c, struct stk_err *err)
 {
     *c = (struct candidates){.t = t};
-    int rc = each_name(t, add_candidate, c, err);
+    int rc = stk_tier_each_name(t, add_candidate, c, err);
     if (rc == 0 && c->n)
         qsort(c->set, c->n, sizeof *c->set, by_use);
     return rc;
-}
-
-static bool may_go(struct stk_tier *t, const char *id, struct stk_err *err)
-{
-    struct locked l;
-    bool may = lock_set(t, id, true, &l, err) == 0;
-    if (may)
-        unlock_set(&l);
-    return may;
 }
 
 static int is_full(const struct stk_tier *t, const struct stk_err *stays, struct stk_err *err)
@@ -341,7 +220,7 @@ static bool choose(struct candidates *c, const char *keep, uint64_t over, size_t
     *n = 0;
     for (size_t i = 0; i < c->n && freed < over; i++) {
         if (strcmp(c->set[i].id, keep) == 0 || !c->set[i].reserved ||
-            !may_go(c->t, c->set[i].id, stays->code ? NULL : stays))
+            !stk_tier_may_go(c->t, c->set[i].id, stays->code ? NULL : stays))
             continue;
         freed += c->set[i].reserved;
         c->set[(*n)++] = c->set[i];
@@ -373,7 +252,7 @@ void stk_tier_sweep(struct stk_tier *t)
 {
     struct candidates c = {0};
     int64_t oldest = ((int64_t)time(NULL) - (int64_t)t->age_s) * 1000000000;
-    (void)each_name(t, sweep_name, t, NULL);
+    stk_tier_remove_leftovers(t, SWEEP_S, NULL);
     if (!t->age_s)
         return;
     if (gather(t, &c, NULL) == 0)

@@ -239,6 +239,26 @@ static int write_new(struct stk_tier_set *s, struct stk_err *err)
     return rc == 0 ? open_copy(s, err) : rc;
 }
 
+/* A folder of that name without a list was a set: of it, only what others have put there is left.
+ * 1: it is a set, or is gone now. */
+static int clear_way(const struct stk_tier_set *s, struct stk_err *err)
+{
+    struct stk_left left;
+    int fd = -1;
+    if (stk_own_folder_at(s->tier->fd, s->id, 0, &fd, s->path, NULL) < 0)
+        return 1;
+    bool set = faccessat(fd, STK_TIER_LIST, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    int rc = set ? 1 : stk_tier_remove_rest(s->tier, s->id, fd, &left, err);
+    close(fd);
+    if (rc)
+        return rc;
+    return left.n ? stk_err_set(err, STK_E_EXISTS, s->tier->path, -1,
+                                "a copy that was removed is in the way, because stoker did not make "
+                                "%s; move that away",
+                                left.first)
+                  : 1;
+}
+
 /* Gives it its name. 1: another process was faster. */
 static int name_new(struct stk_tier_set *s, const char *temp, struct stk_err *err)
 {
@@ -246,6 +266,8 @@ static int name_new(struct stk_tier_set *s, const char *temp, struct stk_err *er
     if (stk_rename_at(s->tier->fd, name, s->tier->fd, s->id) == 0)
         return mark_used(s, err);
     int rc = errno == EEXIST || errno == ENOTEMPTY ? 1 : stk_err_sys(err, s->path, "make folder");
+    if (rc == 1)
+        rc = clear_way(s, err);
     (void)stk_remove_at(s->tier->fd, name, s->path, NULL);
     return rc;
 }
@@ -288,7 +310,7 @@ int stk_tier_set_open(struct stk_tier *t, const struct stk_tier_source *src,
     for (int i = 0; rc == 1 && i < TRIES; i++) {
         rc = stk_tier_join(t, id, true, out, err);
         /* A damaged set that nobody uses is as good as none. */
-        if (rc == STK_E_CORRUPT && t->make && stk_tier_evict(t, id, false, NULL) == 0)
+        if (rc == STK_E_CORRUPT && t->make && stk_tier_evict(t, id, false, NULL, NULL) == 0)
             rc = 1;
         if (rc == 1 && t->make)
             rc = make(t, src, id, out, err);

@@ -154,14 +154,17 @@ static void take_real_path(struct stk_tier *t)
     }
 }
 
-static int open_folder(struct stk_tier *t, struct stk_err *err)
+static int open_folder(struct stk_tier *t, int dirfd, const char *name, struct stk_err *err)
 {
-    int rc = stk_own_folder(t->path, t->make ? STK_OWN_MAKE | STK_OWN_PRIVATE : 0, &t->fd, err);
+    unsigned flags = t->make ? STK_OWN_MAKE | STK_OWN_PRIVATE : 0;
+    int rc = name ? stk_own_folder_at(dirfd, name, flags, &t->fd, t->path, err)
+                  : stk_own_folder(t->path, flags, &t->fd, err);
     if (rc == 0)
         rc = check_private(t, err);
     if (rc < 0)
         return rc;
-    take_real_path(t);
+    if (!name)
+        take_real_path(t);
     t->fs = stk_fs_of_fd(t->fd);
     rc = t->make ? check_locks(t, err) : 0;
     if (rc == 0)
@@ -211,8 +214,8 @@ char *stk_tier_at(const char *path)
 
 /* ---- opening and closing ---- */
 
-int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk_tier **out,
-                  struct stk_err *err)
+int stk_tier_open_at(int dirfd, const char *name, const char *path,
+                     const struct stk_tier_options *o, struct stk_tier **out, struct stk_err *err)
 {
     struct stk_tier *t = calloc(1, sizeof *t);
     char *copy = strdup(path);
@@ -235,13 +238,19 @@ int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk
                            .user = o->user,
                            .boot = boot_now()};
     pthread_mutex_init(&t->lock, NULL);
-    int rc = open_folder(t, err);
+    int rc = open_folder(t, dirfd, name, err);
     if (rc < 0) {
         stk_tier_close(t);
         return rc;
     }
     *out = t;
     return 0;
+}
+
+int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk_tier **out,
+                  struct stk_err *err)
+{
+    return stk_tier_open_at(-1, NULL, path, o, out, err);
 }
 
 void stk_tier_close(struct stk_tier *t)
@@ -287,6 +296,11 @@ bool stk_tier_others_first(const struct stk_tier_set *s)
 const char *stk_tier_path(const struct stk_tier *t)
 {
     return t->path;
+}
+
+bool stk_tier_is_made(const struct stk_tier *t)
+{
+    return faccessat(t->fd, STK_TIER_JSON, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 uint64_t stk_tier_limit_bytes(const struct stk_tier *t)

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/own.h"
 
 #define STK_TIER_PARCEL (4u << 20)
 #define STK_TIER_ID     28 /* room for the name of a set */
@@ -73,7 +74,11 @@ struct stk_tier;
  * system has no OFD locks. Caller frees with stk_tier_close(). */
 int stk_tier_open(const char *path, const struct stk_tier_options *o, struct stk_tier **out,
                   struct stk_err *err);
+/* The same for the folder of that name in dirfd, wherever its path leads. */
+int stk_tier_open_at(int dirfd, const char *name, const char *path,
+                     const struct stk_tier_options *o, struct stk_tier **out, struct stk_err *err);
 void stk_tier_close(struct stk_tier *t); /* after its sets */
+bool stk_tier_is_made(const struct stk_tier *t); /* it has settings, so it was made by stoker */
 const char *stk_tier_path(const struct stk_tier *t);
 bool stk_tier_in_memory(const struct stk_tier *t); /* on a file system in memory */
 /* 0: none. */
@@ -89,6 +94,7 @@ void stk_tier_went_first(struct stk_tier *t);
 struct stk_tier_info {
     char id[STK_TIER_ID];
     const char *source, *name; /* these texts are borrowed: valid during the call */
+    const char *tier;          /* the path of the tier */
     const char *form;          /* format that it was packed into; NULL: a plain copy */
     const char *path;          /* of the copy, usable once it is published */
     uint64_t files, bytes;     /* of the source */
@@ -98,14 +104,22 @@ struct stk_tier_info {
     bool used;         /* a process has it open now */
     int64_t used_ns;   /* last use, CLOCK_REALTIME */
     const char *lease; /* JSON: who fills it, or filled it last; NULL: unknown */
+    /* It was removed, but for these files, which stoker did not put there; NULL: none. */
+    const struct stk_left *left;
 };
 /* Calls `see` for each set; stops and returns what it returns if that is not 0. */
 int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_tier_info *info),
                   void *user, struct stk_err *err);
 /* Removes a set by its id, unless a process has it open, or a job that may run was given its path.
  * for_room: not the user asks for it; then neither one that this job was given, nor one that is to
- * be kept. STK_E_EXISTS: it stays, and why; STK_E_USAGE: there is none. */
-int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err);
+ * be kept. left (may be NULL): files that stoker did not put there stay where they are. STK_E_EXISTS:
+ * it stays, and why; STK_E_USAGE: there is none. */
+int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_left *left,
+                   struct stk_err *err);
+/* Removes what a tier without sets has, but not its folder: settings, logs of copies of these
+ * names, what was killed. */
+int stk_tier_clear(struct stk_tier *t, const char *const *name, size_t n, struct stk_left *left,
+                   struct stk_err *err);
 struct stk_tier_set;
 /* Makes room under the limit for a set of `bytes`: removes others, least recently used first. 2:
  * there is none, nothing was removed, and *err says what stays. */

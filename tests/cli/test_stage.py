@@ -1,10 +1,13 @@
 """`stoker stage` as a user sees it: what it prints where, the path that can be used, the copies of a
 node, and the order in the background."""
 
+import ctypes
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -380,6 +383,21 @@ def test_room_is_made_of_what_jobs_have_left(site):
     assert "stays: this job uses it" in stage(site, "img", "plain", *limit, rc=3).err
 
 
+def test_files_of_the_user_stay(site):
+    """A checkpoint that somebody put beside the data would be gone with the copy."""
+    copy = only_line(stage(site, "img", "tier"))
+    (copy / "model").mkdir()
+    (copy / "model/last.pt").write_text("weeks")
+    done = stage(site, "--evict", "img", "tier")
+    assert f"{copy}/model/last.pt stays" in done.err + done.out
+    assert [p for p in (site / "tier").rglob("*") if p.is_file()] == [site / "tier/tier.json", copy / "model/last.pt"]
+    done = stage(site, "img", "tier", rc=3)
+    assert "model/last.pt; move that away" in done.err and only_line(done) == site / "img"
+    shutil.move(copy / "model", site)
+    assert only_line(stage(site, "img", "tier")) == copy
+    same_tree(copy, site / "img")
+
+
 # ---- the end of a job ----------------------------------------------------------------------------
 
 def test_copies_of_a_session_that_is_over(site):
@@ -398,3 +416,44 @@ def test_copies_of_a_session_that_is_over(site):
     assert second.returncode == 0 and "job that is over" in second.stderr, second
     assert not first.parents[2].exists() and pathlib.Path(second.stdout.strip()).exists()
     assert len(list((site / "local").iterdir())) == 4
+
+
+def old_tier(site):
+    """The tier of a session that is over, in a folder that others may look at; its copy."""
+    (site / "local").mkdir(exist_ok=True)
+    done = in_a_session(site, "img", env={"STOKER_SCRATCH": site / "local"})
+    if done.returncode == 3:
+        pytest.skip(f"the test's folder is on no local file system: {done.stderr}")
+    return pathlib.Path(done.stdout.strip()).parents[2], pathlib.Path(done.stdout.strip())
+
+
+def test_files_of_the_user_in_the_copies_of_a_session(site):
+    tier, copy = old_tier(site)
+    (tier / "last.pt").write_text("weeks")
+    (copy / "class00/notes").write_text("mine")
+    done = in_a_session(site, "--list", env={"STOKER_SCRATCH": site / "local"})
+    assert done.returncode == 0 and "stoker did not make it" in done.stdout + done.stderr, done
+    assert {p for p in tier.rglob("*") if p.is_file()} == {tier / "last.pt", copy / "class00/notes"}
+
+
+def test_another_folder_in_the_place_of_the_copies(site):
+    """Whoever may rename in the folder above would have stoker remove the user's own folder."""
+    libc = ctypes.CDLL(None)
+    mine = site / "local/mine"
+    for _ in range(6):
+        tier, _ = old_tier(site)
+        mine.mkdir(mode=0o700, exist_ok=True)
+        (mine / "last.pt").write_text("weeks")
+        stop = threading.Event()
+
+        def swap():
+            while not stop.is_set():
+                libc.renameat2(-100, str(tier).encode(), -100, str(mine).encode(), 2)  # RENAME_EXCHANGE
+
+        thread = threading.Thread(target=swap)
+        thread.start()
+        in_a_session(site, "--list", env={"STOKER_SCRATCH": site / "local"})
+        stop.set()
+        thread.join()
+        assert [p for p in (site / "local").glob("*/last.pt")], list((site / "local").rglob("*"))
+        shutil.rmtree(site / "local")

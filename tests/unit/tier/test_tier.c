@@ -179,7 +179,7 @@ static void killed_filler(void)
     stk_tier_claim_files(s, 0, NFILE, got);
     CHECK(got[0] == STK_TIER_OURS && got[1] == STK_TIER_BUSY && got[2] == STK_TIER_BUSY);
     stk_tier_drop_files(s, 0, NFILE, got);
-    CHECK_INT(stk_tier_evict(t, stk_tier_set_id(s), false, NULL), STK_E_EXISTS);
+    CHECK_INT(stk_tier_evict(t, stk_tier_set_id(s), false, NULL, NULL), STK_E_EXISTS);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     CHECK_INT(tier_fill(s), 5);
