@@ -1,6 +1,7 @@
 /*
  * tables.c - the rule about text: a dataset kept as CSV, TSV or JSON lines that every run
- * parses again. Its time runs from the first to the last read: reading and parsing.
+ * parses again. A program may compute between its reads as well: parsing takes as long as parsers
+ * take for so many bytes.
  */
 #include <math.h>
 #include <string.h>
@@ -10,13 +11,21 @@
 
 struct text {
     double bytes, distinct, size, reads, read_s;
-    double span_s, parse_s; /* from the first read to the last; the part of it that reads and
-                               computes */
+    double span_s, parse_s; /* from the first read to the last; the part that reads and parses */
     const struct stk_usage *first;
 };
 
-/* Adds a process's seconds between its first and last read of the file, averaged over the readers.
- * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
+/* Seconds that a parser takes for what a process read: no more than the process computed. */
+static double parse_s(const struct stk_usage *u, double bytes, double cpu_s)
+{
+    double text = strstr(u->name, ".gz") ? bytes * stk_limits.text_gz : bytes;
+    double s = text / stk_limits.text_Bps;
+    return cpu_s > 0 ? fmin(s, cpu_s) : s;
+}
+
+/* Adds a process's seconds between its first and last read of the file, averaged over the readers,
+ * and those of reading and parsing in them. A program that only passes text on (cat) computes
+ * nothing: it waits for others. */
 static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
 {
     double sum = 0, work = 0, n = 0;
@@ -29,7 +38,7 @@ static void add_span(const struct advisor *ad, const struct stk_usage *u, struct
         double span = stk_ns(c[STK_C_LAST_READ_NS] - c[STK_C_FIRST_READ_NS]);
         double cpu = r->proc < ad->p->nprocs ? ad->p->proc[r->proc].cpu_s : 0;
         sum += span;
-        work += cpu > 0 ? fmin(span, stk_ns(c[STK_C_READ_NS]) + cpu) : span;
+        work += fmin(span, stk_ns(c[STK_C_READ_NS]) + parse_s(u, (double)c[STK_C_READ_BYTES], cpu));
         n++;
     }
     t->span_s += n > 0 ? sum / n : 0;
@@ -70,10 +79,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
         return;
     bool pieces = t.reads >= (double)stk_limits.text_reads &&
                   t.bytes / t.reads <= (double)stk_limits.text_read;
-    /* A file that is read throughout the run is parsed while training: only the time of its reads
-     * is known. */
-    bool through = t.span_s >= stk_limits.text_through * ad->run_s;
-    double span = through ? stk_advice_wall(ad, t.read_s) : t.parse_s;
+    double span = (1 - ad->hidden) * t.parse_s; /* workers may be ahead */
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
@@ -91,11 +97,13 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_say(ad, f, "%s: %s in %s reads of %s.", stk_advice_show(ad, path),
                    stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.reads),
                    stk_advice_size(ad, t.bytes / t.reads));
-    stk_advice_say(ad, f, "From the first read to the last it took %s; reads took %s.",
-                   stk_advice_time(ad, t.span_s), stk_advice_thread_time(ad, t.read_s));
+    stk_advice_say(ad, f, "From the first read to the last it took %s; reads took %s, and a parser takes "
+                   "about %s.",
+                   stk_advice_time(ad, t.span_s), stk_advice_thread_time(ad, t.read_s),
+                   stk_advice_time(ad, fmax(0, t.parse_s - t.read_s)));
     stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
-    stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
+    stk_advice_number(ad, f, "parse_s", span, "s");
     stk_advice_path(ad, f, path);
     pack.depth = stk_kind_evaluated(path) || !ad->trains ? 0 : 1;
     stk_advice_do(ad, f,
@@ -106,11 +114,6 @@ void stk_rule_csv_to_records(struct advisor *ad)
                              : "");
     stk_advice_act(ad, f, pack);
     stk_advice_load(ad, f, loader);
-    if (gain > 0 && !through)
-        stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
-                        stk_advice_time(ad, span), stk_advice_time(ad, better));
-    else
-        stk_advice_gain(ad, f, 0,
-                        "It is parsed throughout the run: how much of that time is parsing is "
-                        "unknown.");
+    stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
+                    stk_advice_time(ad, span), stk_advice_time(ad, better));
 }
