@@ -182,6 +182,7 @@ static void sink_next(struct file_sink *f, uint64_t number, const char *path, bo
     f->path = path;
     f->rec = (struct file_rec){0};
     f->progress_off = 0;
+    f->nkeys = 0;
     if (!tree || !f->g->b->o->list.grouped) {
         f->first_extent = f->g->nextents;
         f->mode = 0;
@@ -223,6 +224,8 @@ static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_gr
         rc = stk_build_problem(b, rc, path, why.offset, why.what, err);
     else if (rc < 0 && err)
         *err = why;
+    if (rc == 0)
+        rc = stk_build_close_keys(f, err);
     if (rc == 0)
         rc = put(f->g, S_FILES, &f->rec, sizeof f->rec, err);
     if (rc == 0)

@@ -87,6 +87,7 @@ struct file_sink {
     const char *path;
     struct file_rec rec;
     uint64_t first_extent; /* this file's first extent in the group */
+    uint64_t nkeys;        /* of columns */
     unsigned mode;         /* enum stk_segment_kind of this file; 0: not known yet */
     uint64_t progress_off;
     struct stk_buf field_map, chain_map; /* local number -> the dataset's: u16, u8 */
@@ -127,6 +128,9 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
 /* After the last event of a file: the sample that is still open is complete. */
 int stk_build_close_sample(struct file_sink *f, struct stk_err *err);
 int stk_build_flush_segment(struct group_state *g, struct stk_err *err);
+/* After the last event of a file: columns with keys have one for each sample, also if the listing
+ * ended early. */
+int stk_build_close_keys(struct file_sink *f, struct stk_err *err);
 /* Records a problem of a file, or fails if the caller wants to stop at the first. */
 int stk_build_problem(struct builder *b, int code, const char *path, int64_t offset,
                       const char *what, struct stk_err *err);

@@ -355,6 +355,25 @@ static int on_column(struct file_sink *f, const struct stk_event *e, struct stk_
     return put(f->g, S_COLUMNS, &x, sizeof x, err);
 }
 
+static int on_key(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
+{
+    if (f->mode != STK_SEG_COLUMNS || f->nkeys == f->rec.nsamples)
+        return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "bad key reported");
+    f->rec.has_keys = true;
+    f->nkeys++;
+    int rc = put(f->g, S_KEYLEN, &e->blob_len, sizeof e->blob_len, err);
+    return rc < 0 ? rc : put(f->g, S_KEYS, e->blob, e->blob_len, err);
+}
+
+int stk_build_close_keys(struct file_sink *f, struct stk_err *err)
+{
+    const uint32_t none = 0;
+    int rc = 0;
+    for (; f->nkeys && f->nkeys < f->rec.nsamples && rc == 0; f->nkeys++)
+        rc = put(f->g, S_KEYLEN, &none, sizeof none, err);
+    return rc;
+}
+
 static int on_point(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
 {
     struct group_state *g = f->g;
@@ -451,6 +470,8 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
         return on_part(f, e, err);
     case STK_EV_COLUMN:
         return on_column(f, e, err);
+    case STK_EV_KEY:
+        return on_key(f, e, err);
     case STK_EV_FIELD:
         return on_field(f, e, err);
     case STK_EV_CHAIN:

@@ -131,6 +131,8 @@ struct stk_stripe {
 };
 int stk_list_column(struct stk_lister *l, const struct stk_stripe *c, uint64_t count,
                     struct stk_err *err);
+/* After the columns: the key of the next sample. All of them get one, or none. */
+int stk_list_key(struct stk_lister *l, const char *key, size_t key_len, struct stk_err *err);
 
 /* Describes a field's bytes. codec: NULL (the bytes are the value) or the name of a codec that
  * turns them into fields. The same name returns the same number. Negative: error. */

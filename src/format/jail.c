@@ -296,6 +296,7 @@ static const char *unsound(struct parent *p, const struct message *m, const uint
     case STK_EV_CRC:
         return p->nextents ? NULL : "checksum";
     case STK_EV_SAMPLE:
+    case STK_EV_KEY:
     case STK_EV_CONTEXT:
     case STK_EV_PROBLEM:
         return NULL;

@@ -261,6 +261,13 @@ int stk_list_column(struct stk_lister *l, const struct stk_stripe *c, uint64_t c
     return emit(l, &e, err);
 }
 
+int stk_list_key(struct stk_lister *l, const char *key, size_t key_len, struct stk_err *err)
+{
+    struct stk_event e = {
+        .type = STK_EV_KEY, .has_key = true, .blob = key, .blob_len = (uint32_t)key_len};
+    return emit(l, &e, err);
+}
+
 int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, const char *fmt,
                      ...)
 {

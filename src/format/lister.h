@@ -21,6 +21,7 @@ enum stk_event_type {
     STK_EV_PART,      /* a: offset in the decoded extent, b: length, c: extent, field. In a
                          compressed file the extent's own event may come later. */
     STK_EV_COLUMN,    /* blob: struct stk_stripe, a: count */
+    STK_EV_KEY,       /* blob: key of the next sample of the columns before it */
     STK_EV_POINT, /* of the last extent: a: decoded length, b: bits, c: lead, blob: window (zlib) */
     STK_EV_PROBLEM,  /* a: offset (as int64), blob: text. The sink decides whether to go on. */
     STK_EV_END,      /* the sample is complete: later damage does not belong to it */

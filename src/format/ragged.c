@@ -452,8 +452,8 @@ struct listing {
     struct stk_buf key;
 };
 
-/* The bounds of a row in *from and *to. 1: damaged and reported. */
-static int ragged_bounds(struct listing *t, struct stk_table_column *c, uint64_t row,
+/* The bounds of a row, as stored. */
+static int read_bounds(struct listing *t, struct stk_table_column *c, uint64_t row,
                          uint64_t *from, uint64_t *to, struct stk_err *err)
 {
     if (!c->window) {
@@ -474,9 +474,17 @@ static int ragged_bounds(struct listing *t, struct stk_table_column *c, uint64_t
     }
     *from = stk_le64(&c->window[row - c->window_first]);
     *to = stk_le64(&c->window[row + 1 - c->window_first]);
-    if (*from <= *to && *to <= c->data_bytes)
-        return 0;
-    int rc = stk_list_problem(
+    return 0;
+}
+
+/* The bounds of a row in *from and *to. 1: damaged and reported. */
+static int ragged_bounds(struct listing *t, struct stk_table_column *c, uint64_t row,
+                         uint64_t *from, uint64_t *to, struct stk_err *err)
+{
+    int rc = read_bounds(t, c, row, from, to, err);
+    if (rc < 0 || (*from <= *to && *to <= c->data_bytes))
+        return rc;
+    rc = stk_list_problem(
         t->l, -1, err, "sample %llu: offsets %llu..%llu of '%.*s' are not in its %llu bytes",
         (unsigned long long)row, (unsigned long long)*from, (unsigned long long)*to,
         (int)c->spec.name_len, c->spec.name, (unsigned long long)c->data_bytes);
@@ -578,12 +586,40 @@ static int list_row(struct listing *t, uint64_t row, struct stk_err *err)
     return rc;
 }
 
+/* Whether every row has a key: a row without one is left out, and no row of columns can be. */
+static bool keys_are_sound(struct listing *t, struct stk_table_column *c)
+{
+    bool sound = c->how == STK_TABLE_RAGGED;
+    for (uint64_t row = 0, from, to; sound && row < t->count; row++)
+        sound = read_bounds(t, c, row, &from, &to, NULL) == 0 && from <= to &&
+                to <= c->data_bytes && to - from <= KEY_MAX;
+    return sound;
+}
+
+/* Columns at computable places: nothing is listed per row but its key, if there are keys. */
+static int list_columns(struct listing *t, struct stk_table_column *keys, struct stk_err *err)
+{
+    int rc = 0;
+    const char *key;
+    size_t len;
+    for (size_t i = 0; rc == 0 && i < t->ncolumns; i++)
+        if (!t->column[i].is_key)
+            rc = stk_list_column(t->l, &t->column[i].place, t->count, err);
+    for (uint64_t row = 0; keys && rc == 0 && row < t->count; row++) {
+        rc = key_of(t, keys, row, &key, &len, err);
+        rc = rc == 0 ? stk_list_key(t->l, key, len, err) : rc;
+    }
+    return rc < 0 ? rc : 0;
+}
+
 static int list_table(struct listing *t, struct stk_err *err)
 {
+    struct stk_table_column *keys = NULL;
     bool uniform = true;
     for (size_t i = 0; i < t->ncolumns; i++) {
         struct stk_table_column *c = &t->column[i];
-        uniform &= c->how == STK_TABLE_UNIFORM && !c->locate;
+        keys = c->is_key ? c : keys;
+        uniform &= c->is_key || (c->how == STK_TABLE_UNIFORM && !c->locate);
         if (c->is_key)
             continue;
         int field = stk_list_field(t->l, &c->spec, err);
@@ -591,12 +627,9 @@ static int list_table(struct listing *t, struct stk_err *err)
             return field;
         c->place.field = field;
     }
+    if (uniform && (!keys || (t->ncolumns > 1 && keys_are_sound(t, keys))))
+        return list_columns(t, keys, err);
     int rc = 0;
-    if (uniform) {
-        for (size_t i = 0; rc == 0 && i < t->ncolumns; i++)
-            rc = stk_list_column(t->l, &t->column[i].place, t->count, err);
-        return rc;
-    }
     for (uint64_t row = 0; rc == 0 && row < t->count; row++)
         rc = list_row(t, row, err);
     return rc;

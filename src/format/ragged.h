@@ -129,8 +129,8 @@ struct stk_table_column {
     uint64_t *window;
 };
 
-/* Lists `count` samples: with stk_list_column() if every column is UNIFORM without locate, else one
- * by one with parts. Damaged offsets are reported with stk_list_problem() and the sample left out.
+/* Lists `count` samples: with stk_list_column() if every column but the key is UNIFORM without
+ * locate, else one by one with parts. Damaged offsets are reported with stk_list_problem() and the sample left out.
  * path is for messages. Frees the columns' windows also on error. */
 int stk_table_list(struct stk_lister *l, struct stk_table_column *column, size_t ncolumns,
                    uint64_t count, const char *path, struct stk_err *err);

@@ -200,7 +200,7 @@ static int take(struct stk_sink *sink, const struct stk_event *e, struct stk_err
     p->parts += e->type == STK_EV_PART;
     p->columns += e->type == STK_EV_COLUMN;
     p->problems += e->type == STK_EV_PROBLEM;
-    if (e->type == STK_EV_SAMPLE)
+    if (e->type == STK_EV_SAMPLE || e->type == STK_EV_KEY)
         strncat(p->keys, e->blob_len ? (const char *)e->blob : "", e->blob_len);
     if (e->type == STK_EV_PART) {
         p->bytes += e->b;
@@ -278,6 +278,18 @@ static void test_uniform_columns_store_nothing_per_sample(void)
     list(&c, 1, 1000000, &s);
     CHECK_INT(s.columns, 1);
     CHECK_INT(s.samples + s.parts, 0);
+    /* Nor with keys, unless one of those is damaged: that row is left out. */
+    static const uint64_t keys[] = {0, 1, 2, 3, 4}, damaged[] = {0, 1, 99, 3, 4};
+    struct stk_table_column with_keys[] = {ragged_column("key", keys, "abcd", 4), c};
+    list(with_keys, 2, 4, &s);
+    CHECK_INT(s.columns, 1);
+    CHECK_INT(s.samples + s.parts + s.problems, 0);
+    CHECK_STR(s.keys, "abcd");
+    with_keys[0] = ragged_column("key", damaged, "abcd", 4);
+    list(with_keys, 2, 4, &s);
+    CHECK_INT(s.columns, 0);
+    CHECK_INT(s.samples, 2);
+    CHECK_STR(s.keys, "ad");
 }
 
 int main(int argc, char **argv)
