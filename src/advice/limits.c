@@ -121,6 +121,10 @@ const struct advice_limits stk_limits = {
      * and float(). gzip leaves 0.3 to 0.5 of such text. */
     .text_Bps = 100e6,
     .text_gz = 2,
+    /* A number of eight characters takes eight bytes in an array. Lines of 150 to 200 bytes with two
+     * to four members double as records with a key, names and types. */
+    .text_in_arrays = 1,
+    .text_in_records = 2,
     /* A second: ten times what a request of 100 MiB should take. A tenth of all reads are no longer
      * exceptions. */
     .slow_read_s = 1,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "advice/priv.h"
+#include "format/format.h"
 #include "analysis/parts.h"
 
 struct text {
@@ -15,10 +16,16 @@ struct text {
     const struct stk_usage *first;
 };
 
+static bool is_packed(const struct stk_usage *u)
+{
+    size_t n = strlen(u->name);
+    return n > 3 && strcmp(u->name + n - 3, ".gz") == 0;
+}
+
 /* Seconds that a parser takes for what a process read: no more than the process computed. */
 static double parse_s(const struct stk_usage *u, double bytes, double cpu_s)
 {
-    double text = strstr(u->name, ".gz") ? bytes * stk_limits.text_gz : bytes;
+    double text = is_packed(u) ? bytes * stk_limits.text_gz : bytes;
     double s = text / stk_limits.text_Bps;
     return cpu_s > 0 ? fmin(s, cpu_s) : s;
 }
@@ -70,6 +77,13 @@ static struct text sum_text(const struct advisor *ad, double *others)
     return t;
 }
 
+/* Bytes of packed data per byte of the text. */
+static double packed_bytes(const struct text *t, bool records)
+{
+    double grown = records ? stk_limits.text_in_records : stk_limits.text_in_arrays;
+    return is_packed(t->first) ? grown * stk_limits.text_gz : grown;
+}
+
 void stk_rule_csv_to_records(struct advisor *ad)
 {
     double others;
@@ -85,8 +99,12 @@ void stk_rule_csv_to_records(struct advisor *ad)
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
     struct stk_action pack = stk_advice_pack(ad, t.first->name);
     struct stk_action loader = stk_advice_loader_for(ad, t.first, pack.to);
+    const struct stk_format *format = stk_format_find(t.first->format);
+    pack.format = format && format->packs_as ? format->packs_as : pack.format;
+    double grown = packed_bytes(&t, strcmp(pack.format, "tfrecord") == 0);
     bool mixed = strcmp(loader.loader.shuffle ? loader.loader.shuffle : "block", "none") != 0;
     double loaded = mixed ? stk_advice_windows(ad, t.bytes, t.size) : t.bytes;
+    loaded *= grown;
     double better = stk_advice_load_s(ad, st, loaded), gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
@@ -114,6 +132,8 @@ void stk_rule_csv_to_records(struct advisor *ad)
                              : "");
     stk_advice_act(ad, f, pack);
     stk_advice_load(ad, f, loader);
-    stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
-                    stk_advice_time(ad, span), stk_advice_time(ad, better));
+    stk_advice_gain(ad, f, gain, "%s of reading and parsing become reads of about %s, of "
+                    "%s of packed data.",
+                    stk_advice_time(ad, span), stk_advice_time(ad, better),
+                    stk_advice_size(ad, loaded));
 }

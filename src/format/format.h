@@ -392,6 +392,9 @@ struct stk_format {
     bool missing;        /* this build lacks the package below and only knows the name */
     const char *package; /* what to install to build it in; NULL: always built in */
     const char *sidecar; /* suffix of the file written next to each shard (".idx"), or NULL */
+    /* The format that its data is packed into to be read fast: as records, the cells of a table would
+     * take six times as many bytes. NULL: tfrecord. */
+    const char *packs_as;
     /* Files next to its files that hold no samples, NULL or NULL-terminated: "*.idx" is a suffix,
      * "lock.mdb" a whole name. */
     const char *const *side;

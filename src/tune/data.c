@@ -65,7 +65,7 @@ struct stk_tune_change *stk_tune_propose_packed(struct stk_tuner *t, const struc
     if (!c)
         return NULL;
     c->loader = true;
-    c->format = "tfrecord";
+    c->format = t->s.packs_as ? t->s.packs_as : "tfrecord";
     c->use = STK_USE_LOADER;
     return c;
 }
@@ -84,7 +84,7 @@ static int propose_pack(struct stk_tuner *t, const struct stk_tune_kind *k, stru
 static int propose_compress(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err)
 {
     (void)err;
-    if (!stk_tune_reads_data(t) || t->s.w.training.eval_every)
+    if (!stk_tune_reads_data(t) || t->s.w.training.eval_every || t->s.packs_as)
         return 0;
     struct stk_tune_change *c =
         stk_tune_propose_packed(t, k, "pack-zstd", "packed with zstd + loader", SIZE_MAX);

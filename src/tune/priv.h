@@ -44,6 +44,7 @@ struct stk_tune_subject {
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
     bool arrays; /* its files are arrays, by their names */
+    const char *packs_as; /* the format that data of this one is packed into; NULL: tfrecord */
     double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
     struct stk_unpack unpack; /* of the data as it is */
     double unzstd_s; /* CPU time in which a byte that zstd has packed is unpacked */

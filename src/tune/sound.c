@@ -184,6 +184,7 @@ static void look_at_all(struct look *l, const struct stk_tune_files *f, size_t f
         look_at(l, &f->file[i]);
     say(l, files);
     l->t->s.arrays = l->arrays && l->arrays == l->looked;
+    l->t->s.packs_as = l->format && !l->differ ? l->format->packs_as : NULL;
     l->t->out->use = l->format && !l->differ ? l->format->use : NULL;
     if (l->image)
         stk_image_free(l->image);

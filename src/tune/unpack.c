@@ -3,7 +3,8 @@
  * and the compressed extents of a format (chunks of HDF5, members of an npz). With stoker's loader,
  * the program no longer does that: the loader unpacks in its own threads, and packed data may not
  * be compressed at all. So that part of the program's CPU time is taken off. Programs use zlib for
- * what the loader unpacks with a faster library, so zlib is timed as well.
+ * what the loader unpacks with a faster library, so zlib is timed as well. The cells of a table are
+ * counted: packed, each takes as many bytes as its type.
  */
 #include "tune/unpack.h"
 
@@ -26,6 +27,7 @@
 #define WINDOW   15            /* the largest */
 #define WRAPPED  (WINDOW + 32) /* gzip or zlib, by the header */
 #define OUT_SIZE (256u << 10)
+#define TABLE_PART (64u << 10)
 
 struct packed {
     const char *source;
@@ -137,6 +139,30 @@ static void try_extents(struct packed *p, const char *path, const struct stk_for
     stk_dataset_close(ds);
 }
 
+/* ---- tables of text ------------------------------------------------------------------------- */
+
+#define CELL      8u  /* a number in an array */
+#define TEXT_CELL 24u /* what a text takes beside its bytes: its end, its place in the index */
+#define ROW       20u /* key and checksum of a row in the index */
+
+/* The cells of its first rows as arrays: short numbers grow, long ones shrink. */
+static void try_table(struct packed *p, const char *path)
+{
+    size_t n = read_part(path, p->data, 0, TABLE_PART), from = 0, rows = 0;
+    double bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool ends = p->data[i] == '\n';
+        if (!ends && p->data[i] != ',' && p->data[i] != '\t')
+            continue;
+        bool number = from == i || strchr("0123456789+-.", p->data[from]);
+        bytes += number ? CELL : (double)(i - from) + TEXT_CELL;
+        from = i + 1;
+        rows += ends;
+    }
+    p->bytes += (double)from;
+    p->unpacked_bytes += bytes + (double)(ROW * rows);
+}
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static bool is_packed(const char *name)
@@ -156,6 +182,8 @@ static bool try_file(struct packed *p, const struct stk_tune_file *file)
     char *path = stk_tune_file_path(p->source, file);
     if (path && whole)
         try_whole(p, path);
+    else if (path && f->packs_as)
+        try_table(p, path);
     else if (path)
         try_extents(p, path, f);
     free(path);

@@ -8,7 +8,7 @@
  * compressed. */
 struct stk_unpack {
     double program_s, loader_s;
-    double grows; /* unpacked bytes per stored byte; 0: not known */
+    double grows; /* bytes per stored byte, unpacked, and of a table as arrays; 0: not known */
 };
 
 /* Tries some of the files, for two seconds at most. tick: called now and then; non-zero: stop. May be

@@ -282,3 +282,14 @@ def test_what_is_said_of_columns_and_delimiters(stoker, tmp_path):
         result = stoker("inspect", tmp_path / "b.csv", "--json", "-", *options).json()["result"]
         assert [f["name"] for f in result["fields"]] == fields
         assert any(t["what"] == "delimiter" and t["as"] == "bar" for t in result["taken"]) != bool(options)
+
+
+def test_a_packed_table_is_as_small_as_its_text(stoker, tmp_path):
+    """Numbers become arrays: the packed copy that `advise` suggests does not take more to read."""
+    draw = random.Random(1)
+    (tmp_path / "t.csv").write_text(",".join(f"feature_{i}" for i in range(21)) + "\n" + "".join(
+        ",".join(f"{draw.gauss(0, 1):.6f}" for _ in range(21)) + "\n" for _ in range(3000)))
+    stoker("pack", tmp_path / "t.csv", tmp_path / "packed", "--format", "npz", "--quiet")
+    size = sum(f.stat().st_size for f in (tmp_path / "packed").iterdir())
+    assert size < 1.2 * (tmp_path / "t.csv").stat().st_size
+    assert read_samples(stoker, tmp_path / "packed", tmp_path) == read_samples(stoker, tmp_path / "t.csv", tmp_path)

@@ -77,6 +77,7 @@ static void text_that_is_passed_on(void)
     set_use(&s, 0, set_file(&s, "/d/table.csv", "ext4", 125 * MB), u);
     const struct stk_finding *f = advise("csv-to-records");
     CHECK(f && f->gain_s > 1 && f->gain_s < 1.4); /* of 5 s between the reads, mostly computing */
+    CHECK(says(f, "stoker pack /d/table.csv /d/table.csv-packed --format npz"));
     done();
     set_init(&s, 20, 1);
     s.proc[0].cpu_s = 6; /* gzip: less than half as many bytes, and as much to parse */
