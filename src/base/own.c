@@ -3,11 +3,11 @@
  * descriptors: a name in a folder that others may write can lead elsewhere from one call to the
  * next, a descriptor cannot.
  */
+#include "base/dir.h"
 #include "base/own_priv.h"
 #include "base/file.h"
 #include "base/random.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -416,16 +416,11 @@ static int remove_entry(int dirfd, const char *name, const char *path, int depth
 /* Takes ownership of fd. */
 static int empty_folder(int fd, const char *path, int depth, struct stk_err *err)
 {
-    DIR *d = fdopendir(fd);
-    int rc = d ? 0 : stk_err_sys(err, path, "remove");
-    if (!d)
-        close(fd);
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        if (!is_dot(e->d_name))
-            rc = remove_entry(fd, e->d_name, path, depth + 1, err);
-    if (d)
-        closedir(d);
-    return rc;
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, fd, path, err);
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(&d));)
+        rc = remove_entry(fd, e->d_name, path, depth + 1, err);
+    return stk_dir_end(&d, rc, err);
 }
 
 static int remove_entry(int dirfd, const char *name, const char *path, int depth,
@@ -502,24 +497,14 @@ static int sort_entry(const struct sorting *s, int fd, const char *name, const c
 /* Takes ownership of fd. */
 static int sort_folder(const struct sorting *s, int fd, const char *at, int depth)
 {
-    DIR *d = fdopendir(fd);
-    int rc = d ? 0 : stk_err_sys(s->err, s->path, "read %s", at);
-    if (!d)
-        close(fd);
-    for (struct dirent *e; rc == 0 && (errno = 0, e = readdir(d));) {
-        char *name = is_dot(e->d_name) ? NULL : at[0] ? stk_path_join(at, e->d_name)
-                                                      : strdup(e->d_name);
-        if (name)
-            rc = sort_entry(s, fd, e->d_name, name, depth);
-        else if (!is_dot(e->d_name))
-            rc = stk_err_nomem(s->err, NAME_MAX);
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, fd, s->path, s->err);
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(&d));) {
+        char *name = stk_path_join(at, e->d_name);
+        rc = name ? sort_entry(s, fd, e->d_name, name, depth) : stk_err_nomem(s->err, NAME_MAX);
         free(name);
     }
-    if (rc == 0 && d && errno)
-        rc = stk_err_sys(s->err, s->path, "read %s", at);
-    if (d)
-        closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, s->err);
 }
 
 int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void *user,

@@ -135,6 +135,9 @@ int stk_write_derived(const char *path, const void *p, size_t n, const struct st
 
 /* ---- reading, renaming, removing ------------------------------------------------------------ */
 
+/* True for the errno of a name that does not exist. Every other error (EACCES, EIO, ESTALE, ELOOP,
+ * EMFILE, …) says nothing about that: what cannot be looked at is not absent. */
+bool stk_is_absent(int error);
 /* Opens a file for reading without blocking. Refuses anything but a regular file, and says what it
  * is ("is a pipe", STK_E_UNSUPPORTED). flags: O_NOFOLLOW or 0. st may be NULL. *fd: caller
  * closes. */

@@ -360,6 +360,11 @@ static int refuse_kind(mode_t mode, const char *path, struct stk_err *err)
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "is %s, not a file", kind_of(mode));
 }
 
+bool stk_is_absent(int error)
+{
+    return error == ENOENT || error == ENOTDIR;
+}
+
 int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,
                   const char *path, struct stk_err *err)
 {

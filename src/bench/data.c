@@ -1,7 +1,6 @@
 /* data.c - see data.h. */
 #include "bench/data.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "bench/data_priv.h"
@@ -82,20 +82,6 @@ int stk_bench_data_users(struct stk_bench_data *d, const struct stk_workload *w,
 }
 
 /* ---- generating ----------------------------------------------------------------------------- */
-
-static bool is_empty(int dirfd)
-{
-    int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
-    bool empty = true;
-    for (struct dirent *e; list && empty && (e = readdir(list));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (list)
-        closedir(list);
-    else if (copy >= 0)
-        close(copy);
-    return list && empty;
-}
 
 /* "train" or "train/00017", opened; made if missing. */
 int stk_bench_data_enter(const struct stk_bench_data *d, const char *name, int *out,
@@ -217,7 +203,9 @@ static int claim(struct stk_bench_data *d, bool *complete, struct stk_err *err)
     int rc = make_parents(d->dir, err);
     rc = rc ? rc : stk_own_folder(d->dir, STK_OWN_MAKE, &d->dirfd, err);
     rc = rc ? rc : stk_bench_note_read(d->dirfd, d->dir, &arena, &note, err);
-    if (rc == 0 && !note && !is_empty(d->dirfd))
+    int empty = rc || note ? 1 : stk_dir_is_empty(d->dirfd, d->dir, err);
+    rc = rc || empty > 0 ? rc : empty;
+    if (rc == 0 && !empty)
         rc = stk_err_set(err, STK_E_EXISTS, d->dir, -1,
                          "is not empty and was not made by stoker bench: nothing was written; "
                          "name a new folder");
@@ -313,16 +301,13 @@ static void drop_file(int dirfd, const char *name)
 static void drop_tree(int dirfd, const char *name, unsigned depth)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!list)
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, fd, name, NULL);
+    if (fd < 0)
         drop_file(dirfd, name);
-    for (struct dirent *e; list && depth && (e = readdir(list));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            drop_tree(fd, e->d_name, depth - 1);
-    if (list)
-        closedir(list);
-    else if (fd >= 0)
-        close(fd);
+    for (const struct dirent *e; depth && (e = stk_dir_next(&d));)
+        drop_tree(fd, e->d_name, depth - 1);
+    (void)stk_dir_end(&d, rc, NULL); /* posix_fadvise() promises nothing, either */
 }
 
 #define DROP_THREADS 16 /* opens wait for the file server, not for a CPU */

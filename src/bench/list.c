@@ -1,14 +1,17 @@
 /* list.c - see list.h. */
 #include "bench/list.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/dir.h"
+#include "base/own.h"
 #include "base/random.h"
 #include "bench/reader.h"
 
@@ -89,41 +92,66 @@ static bool is_above(const struct above *a, const struct stat *st)
     return false;
 }
 
-static int skip_dots(const struct dirent *e)
+struct entry {
+    char *name;
+    unsigned char type;
+};
+
+static int by_name(const void *a, const void *b)
 {
-    return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+/* Sorted; the caller frees, also after an error. */
+static int read_entries(const char *path, struct entry **out, size_t *n, struct stk_err *err)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, path, err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
+        rc = STK_ARRAY_MORE(*out, *n, err);
+        char *name = rc ? NULL : strdup(e->d_name);
+        if (name)
+            (*out)[(*n)++] = (struct entry){name, e->d_type};
+        else if (!rc)
+            rc = stk_err_nomem(err, 256);
+    }
+    if (*n)
+        qsort(*out, *n, sizeof **out, by_name);
+    return stk_dir_end(&d, rc, err);
 }
 
 /* A file is never looked at, only its name in the folder: its inode would be in memory then, and
  * the replay would not find it as cold as the program did. */
-static mode_t mode_of(const struct walk *w, const struct dirent *e)
+static int mode_of(const struct walk *w, const struct entry *e, mode_t *mode, struct stk_err *err)
 {
-    struct stat st;
-    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
-        return (mode_t)DTTOIF(e->d_type);
-    return stat(w->path, &st) == 0 ? st.st_mode : 0;
+    struct stat st = {0};
+    if (e->type == DT_LNK || e->type == DT_UNKNOWN) {
+        if (stat(w->path, &st) < 0 && !stk_is_absent(errno) && errno != ELOOP)
+            return stk_err_sys(err, w->path, "list");
+        *mode = st.st_mode;
+    } else {
+        *mode = (mode_t)e->type << 12;
+    }
+    return 0;
 }
 
 static int walk_folder(struct walk *w, const struct above *up, struct stk_err *err);
 
-static int walk_entry(struct walk *w, size_t len, const struct dirent *e, const struct above *up,
+static int walk_entry(struct walk *w, size_t len, const struct entry *e, const struct above *up,
                       struct stk_err *err)
 {
-    size_t more = strlen(e->d_name) + 1;
+    size_t more = strlen(e->name) + 1;
     if (len + more >= sizeof w->path)
         return stk_err_set(err, STK_E_USAGE, w->path, -1, "a name in it is too long");
     w->path[len] = '/';
-    memcpy(w->path + len + 1, e->d_name, more);
-    mode_t mode = mode_of(w, e);
-    bool matches = !w->g->match || fnmatch(w->g->match, e->d_name, 0) == 0;
-    int rc = S_ISDIR(mode)              ? walk_folder(w, up, err)
-             : S_ISREG(mode) && matches ? add(w->out, w->path + w->skip, err)
-                                        : 0;
+    memcpy(w->path + len + 1, e->name, more);
+    mode_t mode;
+    int rc = mode_of(w, e, &mode, err);
+    bool matches = !w->g->match || fnmatch(w->g->match, e->name, 0) == 0;
+    rc = rc                         ? rc
+         : S_ISDIR(mode)            ? walk_folder(w, up, err)
+         : S_ISREG(mode) && matches ? add(w->out, w->path + w->skip, err)
+                                    : 0;
     w->path[len] = '\0';
     return rc;
 }
@@ -131,7 +159,8 @@ static int walk_entry(struct walk *w, size_t len, const struct dirent *e, const 
 static int walk_folder(struct walk *w, const struct above *up, struct stk_err *err)
 {
     struct stat st;
-    struct dirent **entry = NULL;
+    struct entry *entry = NULL;
+    size_t n = 0;
     if (stat(w->path, &st) < 0)
         return stk_err_sys(err, w->path, "list");
     if (S_ISREG(st.st_mode))
@@ -139,11 +168,10 @@ static int walk_folder(struct walk *w, const struct above *up, struct stk_err *e
     if (!S_ISDIR(st.st_mode) || is_above(up, &st))
         return 0;
     struct above here = {st.st_dev, st.st_ino, up};
-    int n = scandir(w->path, &entry, skip_dots, by_name);
-    int rc = n < 0 ? stk_err_sys(err, w->path, "list") : 0;
-    for (int i = 0; i < n; i++) {
-        rc = rc ? rc : walk_entry(w, strlen(w->path), entry[i], &here, err);
-        free(entry[i]);
+    int rc = read_entries(w->path, &entry, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        rc = rc ? rc : walk_entry(w, strlen(w->path), &entry[i], &here, err);
+        free(entry[i].name);
     }
     free(entry);
     return rc;

@@ -1,7 +1,6 @@
 /* status.c - see status.h. */
 #include "bench/status.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "host/proc.h"
@@ -43,16 +43,13 @@ static bool is_ours(const char *name)
 
 static void remove_files(int dirfd, const char *path)
 {
-    int again = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, dirfd, path, NULL);
     unsigned n = 0;
-    for (struct dirent *e; d && n < LEFTOVER_MAX && (e = readdir(d));)
+    for (const struct dirent *e; n < LEFTOVER_MAX && (e = stk_dir_next(&d));)
         if (is_ours(e->d_name) && ++n)
             (void)stk_unlink_at(dirfd, e->d_name, path, NULL);
-    if (d)
-        closedir(d);
-    else if (again >= 0)
-        close(again);
+    (void)stk_dir_end(&d, rc, NULL);
 }
 
 /* By a run that lives, as far as this node can tell. */

@@ -1,7 +1,7 @@
 /* bench_list.c - `stoker bench --list`: the workloads that come with stoker. */
-#include <dirent.h>
 #include <stdlib.h>
 
+#include "base/dir.h"
 #include "base/installed.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -35,17 +35,17 @@ static bool is_workload(const char *name)
     return n > suffix && *name != '.' && strcmp(name + n - suffix, SUFFIX) == 0;
 }
 
-static void find_names(const char *folder, struct names *list)
+static int find_names(const char *folder, struct names *list, struct stk_err *err)
 {
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && list->n < LISTED && (e = readdir(d));) {
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, folder, err);
+    for (const struct dirent *e; list->n < LISTED && (e = stk_dir_next(&d));) {
         char *copy = is_workload(e->d_name) ? strdup(e->d_name) : NULL;
         if (copy)
             list->name[list->n++] = copy;
     }
-    if (d)
-        closedir(d);
     qsort(list->name, list->n, sizeof *list->name, by_name);
+    return stk_dir_end(&d, rc, err);
 }
 
 /* Without compression and what a format adds. */
@@ -99,8 +99,7 @@ static int list_folder(struct stk_run *run, const char *folder, struct stk_buf *
     struct names list = {0};
     struct stk_grid t;
     char path[4400];
-    int rc = 0;
-    find_names(folder, &list);
+    int rc = find_names(folder, &list, &run->err);
     stk_grid_init(&t, "lrrrl");
     stk_grid_row(&t, "NAME", "RANKS", "DATA", "--small", "");
     stk_jw_key(&run->json, "workloads");
@@ -131,7 +130,7 @@ const char *stk_bench_nearest(const char *name, char *buf, size_t n)
     char *folder = find_folder();
     struct names list = {0};
     if (folder)
-        find_names(folder, &list);
+        (void)find_names(folder, &list, NULL); /* a hint */
     for (size_t i = 0; i < list.n; i++)
         list.name[i][strlen(list.name[i]) - strlen(SUFFIX)] = '\0';
     const char *near = stk_text_nearest(name, (const char *const *)list.name);

@@ -1,9 +1,10 @@
 /* job.c - `stoker job`: what Slurm jobs requested, got and used, and what to request next time. */
-#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "advice/judge.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "sched/slurm/slurm.h"
@@ -256,17 +257,25 @@ static bool is_named_after(const char *name, uint64_t job)
            (strstr(name, part[0]) || strstr(name, part[1]));
 }
 
-/* malloc'ed; NULL: none. */
-static char *find_profile(const struct stk_slurm_job *job)
+/* *path: caller frees; NULL: none. The folder of a job may be gone, be another user's, or be on
+ * another machine. */
+static int find_profile(const struct stk_slurm_job *job, char **path, struct stk_err *err)
 {
-    DIR *d = job->workdir[0] == '/' ? opendir(job->workdir) : NULL;
-    char *path = NULL;
-    for (struct dirent *e; d && !path && (e = readdir(d));)
+    struct stk_err why = {0};
+    struct stk_dir d;
+    int rc = job->workdir[0] == '/' ? stk_dir_open_optional(&d, job->workdir, &why) : 0;
+    *path = NULL;
+    if (job->workdir[0] != '/')
+        return 0;
+    if (rc && why.sys_errno == EACCES)
+        return stk_dir_end(&d, 0, NULL);
+    for (const struct dirent *e; !*path && (e = stk_dir_next(&d));)
         if (is_named_after(e->d_name, job->id))
-            path = stk_path_join(job->workdir, e->d_name);
-    if (d)
-        closedir(d);
-    return path;
+            *path = stk_path_join(job->workdir, e->d_name);
+    rc = stk_dir_end(&d, rc, &why);
+    if (rc && err)
+        *err = why;
+    return rc;
 }
 
 struct profiled {
@@ -280,9 +289,10 @@ struct profiled {
 static int read_profile(struct stk_run *run, const struct stk_slurm_job *job, struct profiled *p)
 {
     const struct settings *s = run->settings;
-    p->path = s->profile ? NULL : find_profile(job);
+    int rc = s->profile ? 0 : find_profile(job, &p->path, &run->err);
     const char *path = s->profile ? s->profile : p->path;
-    int rc = path ? stk_judge_profile(run, path, s->trust, &p->judged) : 0;
+    rc = rc     ? rc
+         : path ? stk_judge_profile(run, path, s->trust, &p->judged) : 0;
     p->read = path && !rc;
     bool fits = p->read && stk_job_nodes_fit(&p->judged.profile, job);
     if (p->read && !fits && s->profile)

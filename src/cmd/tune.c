@@ -1,12 +1,12 @@
 /* tune.c - `stoker tune`: tries changes on this storage and ranks what they gain. */
 #include "cmd/tune.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/spawn.h"
@@ -372,15 +372,14 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 /* Said before hours of runs, not after them. */
 static int check_destination(struct stk_run *run, const char *to)
 {
-    DIR *d = opendir(to);
-    size_t names = 0;
-    if (!d)
-        return errno == ENOENT ? 0 : stk_err_sys(&run->err, to, "open the folder");
-    while (readdir(d))
-        names++;
-    closedir(d);
-    return names <= 2 ? 0 /* . and .. */
-                      : stk_err_set(&run->err, STK_E_USAGE, to, -1,
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, to, &run->err);
+    bool empty = !stk_dir_next(&d);
+    rc = stk_dir_end(&d, rc, &run->err);
+    if (rc && run->err.sys_errno == ENOENT)
+        return 0;
+    return rc || empty ? rc
+                       : stk_err_set(&run->err, STK_E_USAGE, to, -1,
                                     "there is something in it: --apply packs into a new folder");
 }
 

@@ -35,9 +35,21 @@ void stk_problems_release(struct stk_problems *p)
     *p = (struct stk_problems){0};
 }
 
+static bool is_known(const struct stk_problems *p, const char *path, int64_t offset,
+                     const char *what)
+{
+    for (size_t i = 0; i < p->kept; i++)
+        if (p->item[i].offset == offset && strcmp(p->item[i].path, path) == 0 &&
+            strcmp(p->item[i].what, what) == 0)
+            return true;
+    return false;
+}
+
 void stk_problems_add_code(struct stk_problems *p, int code, const char *path, int64_t offset,
                            const char *what)
 {
+    if (is_known(p, path, offset, what))
+        return;
     p->count++;
     p->unsupported += code == STK_E_UNSUPPORTED;
     if (p->kept == STK_PROBLEMS_KEPT)
@@ -61,13 +73,15 @@ void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, 
 
 void stk_problems_join(struct stk_problems *p, const struct stk_problems *from)
 {
-    uint64_t count = p->count + from->count, unsupported = p->unsupported + from->unsupported;
+    uint64_t more = from->count, unsupported = from->unsupported;
     for (size_t i = 0; i < from->kept; i++) {
         const struct stk_problem *x = &from->item[i];
         stk_problems_add_code(p, x->code, x->path, x->offset, x->what);
+        more--;
+        unsupported -= x->code == STK_E_UNSUPPORTED;
     }
-    p->count = count;
-    p->unsupported = unsupported;
+    p->count += more; /* those that were not kept */
+    p->unsupported += unsupported;
 }
 
 static int by_place(const void *a, const void *b)
@@ -326,8 +340,8 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
     int rc = make_walk(ds, how->o, &w, &ds->problems, err);
     ds->format = w.format;
     if (rc == 0 && ds->problems.count && !how->collect)
-        rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, -1, "open folder: %s",
-                         ds->problems.item[0].what);
+        rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, ds->problems.item[0].offset,
+                         "%s", ds->problems.item[0].what);
     if (rc == 0 && replaces_packed(ds, how))
         rc = compare_shards(ds, how, err);
     bool asked = rc == 0 && stk_fit_listing(ds, how->o, found_out(&w));

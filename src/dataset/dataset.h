@@ -28,7 +28,7 @@ struct stk_problems {
 #define STK_PROBLEMS_KEPT 1000
 
 void stk_problems_release(struct stk_problems *p);
-/* Copies; drops silently past STK_PROBLEMS_KEPT (count still grows). */
+/* Copies, once; drops silently past STK_PROBLEMS_KEPT (count still grows). */
 void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what);
 /* The same for a code other than STK_E_CORRUPT. */
 void stk_problems_add_code(struct stk_problems *p, int code, const char *path, int64_t offset,

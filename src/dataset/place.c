@@ -4,11 +4,11 @@
  * several processes build it at once or one is killed.
  */
 #include "dataset/place.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/spool.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,16 +69,13 @@ static void remove_abandoned(int dirfd, const char *name)
 static void sweep(int dirfd, const char *name)
 {
     char *prefix = NULL;
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, dirfd, name, NULL);
     int n = asprintf(&prefix, "%s.partial.", name), seen = 0;
-    for (struct dirent *e; d && n > 0 && seen < SWEEP_MAX && (e = readdir(d)); seen++)
+    for (const struct dirent *e; n > 0 && seen < SWEEP_MAX && (e = stk_dir_next(&d)); seen++)
         if (strncmp(e->d_name, prefix, (size_t)n) == 0)
             remove_abandoned(dirfd, e->d_name);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
+    (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
     if (n >= 0)
         free(prefix);
 }

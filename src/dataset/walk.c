@@ -4,12 +4,12 @@
  */
 #include "dataset/walk_priv.h"
 #include "base/beneath.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "dataset/layout.h"
 #include "format/filter/compression.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -123,24 +123,37 @@ static void best_of(const struct look *k, const struct stk_format **best, int *b
         best_bid(&k->inflated, best, bid);
 }
 
-/* The format of a file: the highest bid, or by suffix. NULL: unknown. */
-static int bid_for(const struct stk_walk *w, const char *name, const char *path,
-                   const struct stk_format **best, int *bid, struct stk_err *err)
+/* What cannot be listed or looked at: the files that are seen, and so their format, may be others
+ * than those of the dataset. */
+static void add_problem(const struct stk_walk *w, const char *name, const struct stk_err *why)
 {
-    uint8_t head[2 * HEAD_BYTES];
-    struct look k;
-    int rc = look_at(w, name, path, head, HEAD_BYTES, &k, err);
-    *best = NULL;
-    *bid = 0;
-    if (rc < 0)
-        return rc;
-    best_of(&k, best, bid);
-    for (size_t i = 0; !*best && stk_format_at(i); i++)
+    char *path = *name ? stk_path_join(w->root, name) : NULL;
+    stk_problems_add(w->problems, path ? path : *name ? name : w->root, why->offset, why->what);
+    free(path);
+}
+
+/* look_at(), of a file that only helps to decide. False: it decides nothing. */
+static bool glance_at(const struct stk_walk *w, const char *name, uint8_t *buf, size_t room,
+                      struct look *k)
+{
+    struct stk_err why = {0};
+    int rc = look_at(w, name, name, buf, room, k, &why);
+    if (rc == STK_E_SYS && !stk_is_absent(why.sys_errno) && why.sys_errno != EXDEV)
+        add_problem(w, name, &why);
+    return rc == 0;
+}
+
+/* The format of a file: the highest bid, or by suffix. NULL: unknown. */
+static const struct stk_format *format_of(const struct look *k, const char *name, int *bid)
+{
+    const struct stk_format *best;
+    best_of(k, &best, bid);
+    for (size_t i = 0; !best && stk_format_at(i); i++)
         if (stk_format_suffix_matches(stk_format_at(i), name)) {
-            *best = stk_format_at(i);
+            best = stk_format_at(i);
             *bid = 30;
         }
-    return 0;
+    return best;
 }
 
 /* ---- walking ---- */
@@ -169,24 +182,15 @@ static enum entry_type type_of(mode_t mode)
     return S_ISREG(mode) ? IS_FILE : S_ISDIR(mode) ? IS_DIR : S_ISLNK(mode) ? IS_LINK : IS_NOTHING;
 }
 
-static enum entry_type entry_type(int dirfd, const struct dirent *e)
-{
-    struct stat sb;
-    if (e->d_type != DT_UNKNOWN)
-        return type_of((mode_t)e->d_type << 12); /* DTTOIF(), which clang warns of */
-    return fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0 ? IS_NOTHING
-                                                                   : type_of(sb.st_mode);
-}
-
-static int read_entries(struct stk_walk *w, DIR *d, struct entry **out, size_t *nout,
+static int read_entries(struct stk_walk *w, struct stk_dir *d, struct entry **out, size_t *nout,
                         struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     int rc = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        enum entry_type type = is_ignored(e->d_name) ? IS_NOTHING : entry_type(dirfd(d), e);
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(d));) {
+        /* DTTOIF(), which clang warns of */
+        enum entry_type type =
+            is_ignored(e->d_name) ? IS_NOTHING : type_of((mode_t)stk_dir_type(d, e) << 12);
         if (type == IS_NOTHING) {
             w->ignored++;
             continue;
@@ -229,7 +233,7 @@ static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *
 }
 
 static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
-                    int depth, struct stk_problems *problems, struct stk_err *err);
+                    int depth, struct stk_err *err);
 
 static bool leads_back(int fd, const struct above *a)
 {
@@ -242,23 +246,15 @@ static bool leads_back(int fd, const struct above *a)
     return false;
 }
 
-/* Called with errno: why it cannot be opened. */
-static void unreadable_dir(const struct stk_walk *w, const char *name,
-                           struct stk_problems *problems)
-{
-    int saved = errno;
-    char *path = stk_path_join(w->root, name);
-    stk_problems_add(problems, path ? path : name, -1, strerror(saved));
-    free(path);
-}
-
-/* Takes ownership of fd; negative: it could not be opened. */
+/* Takes ownership of fd; negative: it could not be opened, errno says why. */
 static int walk_sub(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
-                    int depth, struct stk_problems *problems, struct stk_err *err)
+                    int depth, struct stk_err *err)
 {
+    struct stk_err why;
     if (fd >= 0)
-        return walk_dir(w, fd, rel, above, depth + 1, problems, err);
-    unreadable_dir(w, stk_buf_cstr(rel), problems);
+        return walk_dir(w, fd, rel, above, depth + 1, err);
+    (void)stk_err_sys(&why, NULL, "open the folder");
+    add_problem(w, stk_buf_cstr(rel), &why);
     return 0;
 }
 
@@ -267,19 +263,36 @@ static int leave_link(struct stk_walk *w, const char *name, const char *why, str
     return stk_notes_left_out(&w->notes, "link", name, why, 1, err);
 }
 
+/* A link that cannot be followed. error: the reason, an errno. */
+static int broken_link(struct stk_walk *w, const char *name, int error, struct stk_err *err)
+{
+    struct stat sb;
+    struct stk_err why;
+    bool outside = error == EXDEV;
+    if (outside)
+        error = fstatat(w->rootfd, name, &sb, 0) < 0 ? errno : 0;
+    if (stk_is_absent(error) || error == ELOOP)
+        return leave_link(w, name, "leads to nothing", err);
+    if (outside)
+        return leave_link(w, name, "leads outside the dataset; --follow-links follows it", err);
+    errno = error;
+    (void)stk_err_sys(&why, NULL, "follow the link");
+    add_problem(w, name, &why);
+    return 0;
+}
+
 /* Walks the target of a link as if it were there. */
 static int walk_link(struct stk_walk *w, struct stk_buf *rel, const struct above *above, int depth,
-                     struct stk_problems *problems, struct stk_err *err)
+                     struct stk_err *err)
 {
     const char *name = stk_buf_cstr(rel);
     struct stat sb;
     int fd = stk_open_by_rule(w->rootfd, w->outside, name, O_PATH);
-    if (fd < 0 && errno == EXDEV && fstatat(w->rootfd, name, &sb, 0) == 0)
-        return leave_link(w, name, "leads outside the dataset; --follow-links follows it", err);
     if (fd < 0 || fstat(fd, &sb) < 0) {
+        int error = errno;
         if (fd >= 0)
             close(fd);
-        return leave_link(w, name, "leads to nothing", err);
+        return broken_link(w, name, error, err);
     }
     enum entry_type type = type_of(sb.st_mode);
     bool back = type == IS_DIR && leads_back(fd, above);
@@ -291,13 +304,12 @@ static int walk_link(struct stk_walk *w, struct stk_buf *rel, const struct above
     w->ignored += type != IS_DIR;
     return type == IS_DIR
                ? walk_sub(w, stk_open_by_rule(w->rootfd, w->outside, name, O_RDONLY | O_DIRECTORY),
-                          rel, above, depth, problems, err)
+                          rel, above, depth, err)
                : 0;
 }
 
 static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
-                      const struct above *above, int depth, struct stk_problems *problems,
-                      struct stk_err *err)
+                      const struct above *above, int depth, struct stk_err *err)
 {
     size_t before = rel->len;
     if (before)
@@ -308,17 +320,17 @@ static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct 
     if (rc == 0 && e->type == IS_FILE)
         rc = add_file(w, name, rel->len, err);
     else if (rc == 0 && e->type == IS_LINK)
-        rc = walk_link(w, rel, above, depth, problems, err);
+        rc = walk_link(w, rel, above, depth, err);
     else if (rc == 0)
         rc = walk_sub(w, openat(fd, e->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), rel,
-                      above, depth, problems, err);
+                      above, depth, err);
     rel->len = before;
     return rc;
 }
 
 /* Takes ownership of fd, also on error. */
 static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
-                    int depth, struct stk_problems *problems, struct stk_err *err)
+                    int depth, struct stk_err *err)
 {
     struct above here = {.next = above};
     struct stat sb;
@@ -327,29 +339,26 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struc
         here.ino = sb.st_ino;
         stk_readers_join(&w->readers, &sb);
     }
-    DIR *d = fdopendir(fd);
-    if (!d || depth > MAX_DEPTH) {
-        int rc = d ? stk_err_set(err, STK_E_UNSUPPORTED, stk_buf_cstr(rel), -1,
-                                 "folders nested more than %d deep", MAX_DEPTH)
-                   : stk_err_sys(err, stk_buf_cstr(rel), "open folder");
-        if (d)
-            closedir(d);
-        else
-            close(fd);
-        return rc;
-    }
+    struct stk_dir d;
+    struct stk_err why;
     struct entry *e = NULL;
     size_t n = 0;
-    int rc = add_dir(w, fd, stk_buf_cstr(rel), err);
+    int rc = stk_dir_take(&d, fd, NULL, err);
+    if (rc == 0 && depth > MAX_DEPTH)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, stk_buf_cstr(rel), -1,
+                         "folders nested more than %d deep", MAX_DEPTH);
     if (rc == 0)
-        rc = read_entries(w, d, &e, &n, err);
+        rc = add_dir(w, fd, stk_buf_cstr(rel), err);
+    if (rc == 0)
+        rc = read_entries(w, &d, &e, &n, err);
     for (size_t i = 0; i < n; i++) {
         if (rc == 0)
-            rc = walk_entry(w, fd, &e[i], rel, &here, depth, problems, err);
+            rc = walk_entry(w, fd, &e[i], rel, &here, depth, err);
         free(e[i].name);
     }
     free(e);
-    closedir(d);
+    if (stk_dir_end(&d, rc, &why) < 0 && rc == 0)
+        add_problem(w, stk_buf_cstr(rel), &why); /* the entries that are there may be read */
     return rc;
 }
 
@@ -424,16 +433,18 @@ static const struct stk_format *by_content(struct stk_walk *w, const struct stk_
 {
     const struct stk_format *all = NULL;
     unsigned seen = 0;
+    uint8_t head[2 * HEAD_BYTES];
     for (uint64_t i = 0; i < v->n && seen < BID_FILES; i++) {
         const struct stk_format *f;
+        struct look k;
         struct stat sb;
         int bid;
         const char *name = stk_walk_name(v, i);
         if (is_side_file(name) ||
             (fstatat(w->rootfd, name, &sb, 0) == 0 && S_ISREG(sb.st_mode) && !sb.st_size))
             continue;
-        if (bid_for(w, name, name, &f, &bid, NULL) < 0 || bid < BID_SURE ||
-            !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) || (all && f != all))
+        if (!glance_at(w, name, head, HEAD_BYTES, &k) || !(f = format_of(&k, name, &bid)) ||
+            bid < BID_SURE || !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) || (all && f != all))
             return NULL;
         all = f;
         seen++;
@@ -456,7 +467,7 @@ static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name
     int bid;
     bool any = false,
          aside = is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name);
-    if (look_at(w, name, name, d->buf, d->room, &k, NULL) < 0)
+    if (!glance_at(w, name, d->buf, d->room, &k))
         return false;
     if (!k.plain.head_len || (k.inflated.whole && !k.inflated.head_len))
         return false; /* an empty file decides nothing */
@@ -557,7 +568,7 @@ static bool may_be_shard(const struct stk_walk *w, const char *name)
 {
     uint8_t head[2 * HEAD_BYTES];
     struct look k;
-    return look_at(w, name, name, head, HEAD_BYTES, &k, NULL) == 0 && bid_of(w->format, &k) > 0;
+    return glance_at(w, name, head, HEAD_BYTES, &k) && bid_of(w->format, &k) > 0;
 }
 
 /* Keeps only the files of the container format. */
@@ -641,12 +652,14 @@ static int refuse_file(const struct stk_walk *w, const char *name, const char *p
 static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err)
 {
     struct stk_walk_names v = {0};
+    uint8_t head[2 * HEAD_BYTES];
+    struct look k;
     int bid, rc = stk_walk_map(w, &v, err);
-    const struct stk_format *best;
     if (rc == 0)
-        rc = bid_for(w, stk_walk_name(&v, 0), path, &best, &bid, err);
+        rc = look_at(w, stk_walk_name(&v, 0), path, head, HEAD_BYTES, &k, err);
     if (rc < 0)
         return rc;
+    const struct stk_format *best = format_of(&k, stk_walk_name(&v, 0), &bid);
     w->as_found = !w->format || w->format == best;
     w->format = w->format ? w->format : best;
     if (!w->format && !(rc = refuse_file(w, stk_walk_name(&v, 0), path, err)))
@@ -700,6 +713,7 @@ int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_op
 {
     struct stat sb;
     walk_init(w, o);
+    w->problems = problems;
     if (o->want && !(w->format = stk_format_find(o->want)))
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", o->want);
     if ((o->rootfd >= 0 ? fstat(o->rootfd, &sb) : stat(path, &sb)) < 0)
@@ -718,7 +732,7 @@ int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_op
     /* Not a duplicate, which would begin where the last walk of this folder ended. */
     int fd = openat(w->rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rc = fd < 0 ? stk_err_sys(err, path, "open folder")
-                : walk_dir(w, fd, &rel, NULL, 0, problems, err);
+                : walk_dir(w, fd, &rel, NULL, 0, err);
     stk_buf_release(&rel);
     return rc < 0 ? rc : decide_folder(w, o->split, err);
 }

@@ -25,6 +25,7 @@ struct stk_walk {
      * adjacent. Else empty: a file's name is the key. */
     struct stk_spool keys;
     const struct stk_format *format;
+    struct stk_problems *problems; /* borrowed: what cannot be listed or looked at */
     struct stk_readers readers; /* of its folders, and of the files once they are listed */
     bool as_found;              /* the format the user named is also the detected one */
 };
@@ -39,7 +40,7 @@ struct stk_walk_options {
 };
 
 /* Finds the files below path and their format. Links that lead out of the folder are left out, with
- * a note. Unreadable folders go into problems. Caller releases with stk_walk_release(), also after
+ * a note. What cannot be listed or looked at goes into problems. Caller releases with stk_walk_release(), also after
  * an error. */
 int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_options *o,
                   struct stk_problems *problems, struct stk_err *err);

@@ -1,8 +1,8 @@
 /* gpu.c - loads NVML, finds the GPUs that CUDA_VISIBLE_DEVICES lets a program see, and asks how
  * busy they are. */
 #include "host/gpu.h"
+#include "base/dir.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -72,22 +72,18 @@ static unsigned count_visible(unsigned total)
     return n;
 }
 
+#define GPUS "/proc/driver/nvidia/gpus"
+
 unsigned stk_gpus_glance(char *kind, size_t size)
 {
     unsigned total = 0;
     snprintf(kind, size, "%s", "");
-    int fd = stk_host_open("/proc/driver/nvidia/gpus", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0)
-        close(fd);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
-            continue;
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, stk_host_open(GPUS, O_RDONLY | O_DIRECTORY), GPUS, NULL);
+    for (const struct dirent *e; (e = stk_dir_next(&d));)
         if (!total++)
             read_model(e->d_name, kind, size);
-    }
-    if (d)
-        closedir(d);
+    (void)stk_dir_end(&d, rc, NULL); /* without the driver there is no such folder */
     unsigned n = count_visible(total);
     if (!n)
         kind[0] = '\0';

@@ -1,13 +1,13 @@
 /* proc.c - reads /proc for one process. */
 #include "host/proc.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/secret.h"
 #include "host/root.h"
 
@@ -141,18 +141,15 @@ bool stk_proc_has_uring(int proc_fd, pid_t pid)
     char path[64], link[32];
     snprintf(path, sizeof path, "%d/fd", (int)pid);
     int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0)
-        close(fd);
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, fd, path, NULL), left = FDS_MAX;
     bool found = false;
-    int left = FDS_MAX;
-    for (struct dirent *e; d && !found && left-- && (e = readdir(d));) {
+    for (const struct dirent *e; !found && left-- && (e = stk_dir_next(&d));) {
         ssize_t n = readlinkat(fd, e->d_name, link, sizeof link - 1);
         link[n > 0 ? n : 0] = '\0';
         found = strcmp(link, "anon_inode:[io_uring]") == 0;
     }
-    if (d)
-        closedir(d);
+    (void)stk_dir_end(&d, rc, NULL); /* processes end, and those of others do not show theirs */
     return found;
 }
 

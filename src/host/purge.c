@@ -1,7 +1,7 @@
 /* purge.c - finds the age after which files of a folder are removed. */
 #include "host/purge.h"
+#include "base/dir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,18 +123,15 @@ static bool is_replaced(size_t folder, const char *name)
 
 static void read_folder(size_t i, struct search *s)
 {
-    int fd = stk_host_open(folders[i], O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *e; d && (e = readdir(d));) {
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, stk_host_open(folders[i], O_RDONLY | O_DIRECTORY), folders[i], NULL);
+    for (const struct dirent *e; (e = stk_dir_next(&d));) {
         size_t n = strlen(e->d_name);
         if (n > 5 && n < 200 && strcmp(e->d_name + n - 5, ".conf") == 0 &&
             !is_replaced(i, e->d_name))
             read_file(folders[i], e->d_name, s);
     }
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
+    (void)stk_dir_end(&d, rc, NULL); /* advice: what was read counts */
 }
 
 bool stk_purge_rule(const char *path, struct stk_purge *p)

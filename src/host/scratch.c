@@ -1,7 +1,7 @@
 /* scratch.c - the list of folders for copies on a node, and the names of jobs. */
 #include "host/scratch.h"
+#include "base/dir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,17 +97,13 @@ const char *stk_job_id(char buf[STK_JOB_ID_MAX])
 
 static bool has_processes(long sid)
 {
-    int fd = stk_host_open("/proc", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    bool found = !d; /* nothing is known: it may have */
-    for (struct dirent *e; d && !found && (e = readdir(d));)
+    struct stk_dir d;
+    int rc = stk_dir_take(&d, stk_host_open("/proc", O_RDONLY | O_DIRECTORY), "/proc", NULL);
+    bool found = false;
+    for (const struct dirent *e; !found && (e = stk_dir_next(&d));)
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
             found = getsid((pid_t)strtol(e->d_name, NULL, 10)) == sid;
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
-    return found;
+    return stk_dir_end(&d, rc, NULL) < 0 || found; /* not known: it may have */
 }
 
 int stk_session_over(const char *id)

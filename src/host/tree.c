@@ -8,7 +8,6 @@
  */
 #include "host/tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/pool.h"
 
 #define GONE_MAX   65536u /* ended processes that are remembered */
@@ -177,28 +177,22 @@ static int walk(struct stk_tree *t, struct stk_err *err)
 {
     bool again = ++t->scans % LOOK_AGAIN == 0;
     size_t known = t->n;
-    int fd = openat(t->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d) {
-        int rc = stk_err_sys(err, "/proc", "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    for (size_t i = 0; i < t->n; i++)
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, t->proc_fd, "/proc", err);
+    for (size_t i = 0; i < t->n && !rc; i++)
         t->p[i].alive = t->p[i].ours && !t->rules.ask;
-    for (struct dirent *e; (e = readdir(d));) {
+    for (const struct dirent *e; (e = stk_dir_next(&d));) {
         if (e->d_name[0] < '1' || e->d_name[0] > '9')
             continue;
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
         if (pid != t->rules.skip && meet(t, pid, lookup(t->p, known, pid), again))
             break;
     }
-    closedir(d);
+    rc = stk_dir_end(&d, rc, err);
     if (t->n > known)
         qsort(t->p, t->n, sizeof *t->p, by_pid);
     decide(t);
-    return 0;
+    return rc;
 }
 
 /* ---- a look ------------------------------------------------------------------------------- */

@@ -8,11 +8,11 @@
  * DST (while folders are renamed) must have its inode number.
  */
 #include "pack/dest.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "dataset/manifest.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -87,37 +87,17 @@ static bool has_entry(int dir, const char *name)
 static int each_entry(int dir, const char *path, int (*take)(int dir, const char *name, void *user),
                       void *user, struct stk_err *err)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        rc = stk_err_sys(err, path, "open folder");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        rc = is_dot(e->d_name) ? 0 : take(dir, e->d_name, user);
-    closedir(d);
-    return rc;
-}
-
-static int found_one(int dir, const char *name, void *user)
-{
-    (void)dir, (void)name, (void)user;
-    return 1;
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, dir, path, err);
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(&d));)
+        rc = take(dir, e->d_name, user);
+    return stk_dir_end(&d, rc, err);
 }
 
 static int found_other(int dir, const char *name, void *user)
 {
     (void)dir, (void)user;
     return !is_temporary(name);
-}
-
-/* 1: empty; 0: not empty; negative: error. */
-static int is_vacant(int dir, const char *path, struct stk_err *err)
-{
-    int rc = each_entry(dir, path, found_one, NULL, err);
-    return rc < 0 ? rc : !rc;
 }
 
 struct clearing {
@@ -340,7 +320,7 @@ static int check_final(const struct stk_dest *d, bool force, int *fd, struct stk
     *fd = open_beside(d, "");
     if (*fd < 0)
         return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
-    int vacant = is_vacant(*fd, d->final, err);
+    int vacant = stk_dir_is_empty(*fd, d->final, err);
     rc = vacant < 0 ? vacant : vacant ? 0 : refuse_final(d, *fd, force, err);
     if (rc < 0 || vacant) {
         close(*fd);
@@ -361,7 +341,7 @@ static int look_at_final(const struct stk_dest *d, struct stk_err *err)
  * else, which is refused. */
 static int check_partial(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    int vacant = is_vacant(d->fd, d->partial, err);
+    int vacant = stk_dir_is_empty(d->fd, d->partial, err);
     if (vacant != 0)
         return vacant < 0 ? vacant : 0;
     if (plan_is_of(d, d->fd) || (n->fresh && number_of(d->fd) == n->fresh) ||

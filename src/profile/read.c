@@ -4,11 +4,11 @@
  */
 #include "profile/priv.h"
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "proflog/slots.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -156,18 +156,16 @@ static void drop_twins(const char *folder, struct listing *l)
 
 static int list_folder(const char *path, struct listing *l, struct stk_err *err)
 {
-    DIR *dir = opendir(path);
-    if (!dir)
-        return stk_err_sys(err, path, "open");
-    int rc = 0;
-    for (struct dirent *d; !rc && (d = readdir(dir));) {
-        enum kind kind = kind_of(d->d_name);
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, path, err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
+        enum kind kind = kind_of(e->d_name);
         if (kind == SLOTS)
-            rc = list_slots(l, path, d->d_name, err);
+            rc = list_slots(l, path, e->d_name, err);
         else if (kind != OTHER)
-            rc = add_entry(l, kind, d->d_name, NULL, 0, err);
+            rc = add_entry(l, kind, e->d_name, NULL, 0, err);
     }
-    closedir(dir);
+    rc = stk_dir_end(&d, rc, err);
     if (l->n)
         qsort(l->entry, l->n, sizeof *l->entry, by_name);
     drop_twins(path, l);

@@ -6,7 +6,6 @@
  * the folder holds another run, all tasks move on to DIR-2, DIR-3 ...: nothing is replaced without
  * force, and a requeued job runs. No task waits for another.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -180,17 +180,11 @@ struct sight {
 static int look_through(struct stk_launch *l, bool remove, struct sight *seen, struct stk_err *err)
 {
     char mine[32];
-    int fd = openat(l->folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        rc = stk_err_sys(err, l->dir, "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, l->folder.fd, l->dir, err);
     snprintf(mine, sizeof mine, ".r%u.json", l->rank.rank);
     *seen = (struct sight){0};
-    for (struct dirent *e; !rc && (e = readdir(d));) {
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
         if (!stk_launch_is_ours(e->d_name))
             continue;
         seen->profile = seen->profile || strcmp(e->d_name, ID_NAME) != 0;
@@ -199,8 +193,7 @@ static int look_through(struct stk_launch *l, bool remove, struct sight *seen, s
         if (remove)
             rc = stk_folder_remove(&l->folder, e->d_name, err);
     }
-    closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, err);
 }
 
 /* Does our run hold the folder? Its first task may have created the file without having written the

@@ -1,7 +1,6 @@
 /* folder.c - see folder.h. */
 #include "record/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "dataset/trust.h"
 
@@ -46,26 +46,6 @@ static int make_parents(const char *path, struct stk_err *err)
     return rc;
 }
 
-static DIR *list(int fd)
-{
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
-    if (!d && again >= 0)
-        close(again);
-    return d;
-}
-
-static bool is_empty(int fd)
-{
-    DIR *d = list(fd);
-    bool empty = d;
-    for (struct dirent *e; d && empty && (e = readdir(d));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (d)
-        closedir(d);
-    return empty;
-}
-
 /* Where the umask lets a group write (002), `mkdir DIR` does too: the folder is still empty, and
  * from now on others cannot add to it. */
 static void close_to_others(const char *path)
@@ -73,7 +53,7 @@ static void close_to_others(const char *path)
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-        (st.st_mode & (S_IWGRP | S_IWOTH)) && is_empty(fd))
+        (st.st_mode & (S_IWGRP | S_IWOTH)) && stk_dir_is_empty(fd, path, NULL) == 1)
         (void)fchmod(fd, st.st_mode & 07755);
     if (fd >= 0)
         close(fd);
@@ -377,14 +357,13 @@ int stk_folder_remove(const struct stk_folder *f, const char *name, struct stk_e
 
 void stk_folder_destroy_but(const struct stk_folder *f, const char *last)
 {
-    DIR *d = list(f->fd);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-            strcmp(e->d_name, last) != 0)
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, f->fd, f->path, NULL);
+    for (const struct dirent *e; (e = stk_dir_next(&d));)
+        if (strcmp(e->d_name, last) != 0)
             (void)stk_remove_at(f->fd, e->d_name, f->path, NULL);
-    if (d)
-        closedir(d);
-    if (*last)
+    rc = stk_dir_end(&d, rc, NULL);
+    if (*last && !rc) /* what is left can still be found by it */
         (void)stk_remove_at(f->fd, last, f->path, NULL);
     (void)stk_rmdir_at(AT_FDCWD, f->path); /* removes only an empty one */
 }
@@ -409,19 +388,17 @@ static void look_above(const char *real, struct stat *st)
 static int believe_files(const struct stk_trust *t, int fd, const char *path,
                          bool (*counts)(const char *name), struct stk_err *err)
 {
-    DIR *d = list(fd);
-    int rc = d ? 0 : stk_err_sys(err, path, "open");
-    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, fd, path, err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
         struct stat st;
-        if (!counts(e->d_name) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        if (!counts(e->d_name) || !stk_dir_stat(&d, e, AT_SYMLINK_NOFOLLOW, &st))
             continue;
         char *name = stk_path_join(path, e->d_name);
         rc = stk_trust_check(t, &st, name ? name : path, err);
         free(name);
     }
-    if (d)
-        closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, err);
 }
 
 static int believe(struct stk_trust *t, const char *real, const struct stat *st, const char *path,

@@ -6,7 +6,6 @@
  * node, and changes are copied every half minute: a node that is switched off at the time limit
  * loses no more than that. Changes are detected by content: the time of a mapped file says nothing.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pool.h"
@@ -255,31 +255,23 @@ static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct s
 /* Copies all changes. Continues after an error, and returns the first one. */
 static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
 {
-    int fd = openat(c->l->spool_folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int rc = stk_err_sys(err, c->l->spool, "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int first = 0;
-    for (struct dirent *e; (e = readdir(d));) {
+    struct stk_dir d;
+    int first = stk_dir_open_fd(&d, c->l->spool_folder.fd, c->l->spool, err);
+    for (const struct dirent *e; (e = stk_dir_next(&d));) {
         if (!stk_launch_is_ours(e->d_name))
             continue;
         struct copied *f = find_copied(c, e->d_name);
         struct stk_err why = {0};
         int rc = !f                 ? stk_err_nomem(&why, sizeof *f)
                  : f->done && !last ? 0
-                                    : copy_file(c, f, dirfd(d), &why);
+                                    : copy_file(c, f, dirfd(d.stream), &why);
         if (rc && !first) {
             first = rc;
             if (err)
                 *err = why;
         }
     }
-    closedir(d);
-    return first;
+    return stk_dir_end(&d, first, err);
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */

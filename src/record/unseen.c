@@ -2,12 +2,12 @@
  * unseen.c - processes without a log: static programs, programs for another machine, and
  * those that a process with a log executed. Only the kernel's counts are known for them.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "record/priv.h"
@@ -71,14 +71,11 @@ static int add_log(const struct stk_launch *l, struct logs *logs, const char *na
 
 static int list_files(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
 {
-    int rc = 0;
-    DIR *d = opendir(l->logs);
-    if (!d)
-        return stk_err_sys(err, l->logs, "open");
-    for (struct dirent *e; !rc && (e = readdir(d));)
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, l->logs, err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));)
         rc = add_log(l, logs, e->d_name, 0, err);
-    closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, err);
 }
 
 static int list_slots(const struct stk_launch *l, struct logs *logs, struct stk_err *err)

@@ -4,7 +4,6 @@
  * A module is libstoker-mpi-NAME.so, one per MPI: those that were installed with stoker, and those
  * that were built later, in the user's own folder, which come first.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/installed.h"
 #include "base/spawn.h"
@@ -118,9 +118,9 @@ static int add_folder(void *user, const char *folder)
 {
     struct found *f = user;
     char path[2 * PATH_MAX];
-    DIR *d = opendir(folder);
-    int rc = 0;
-    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+    struct stk_dir d;
+    int rc = stk_dir_open_optional(&d, folder, f->err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
         size_t n = strlen(e->d_name), fix = strlen(PREFIX) + strlen(SUFFIX);
         if (n <= fix || n - fix >= sizeof f->item->name ||
             strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 ||
@@ -129,9 +129,7 @@ static int add_folder(void *user, const char *folder)
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         rc = add(f, e->d_name + strlen(PREFIX), n - fix, path);
     }
-    if (d)
-        closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, f->err);
 }
 
 /* A folder in which others may write could hold code of theirs. */

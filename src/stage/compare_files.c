@@ -4,13 +4,13 @@
  */
 #include "stage/compare_priv.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/pool.h"
@@ -149,24 +149,24 @@ static int take_times(struct all_seen *all, const struct stk_jval *v, struct stk
 
 static int read_all(struct all_seen *all, const struct stk_folder *dir, struct stk_err *err)
 {
+    struct stk_dir d;
     int fd, rc = stk_folder_below(dir, STK_COMPARE_RESULTS, &fd, err);
-    DIR *d = rc ? NULL : fdopendir(fd);
-    if (!d)
-        return rc ? rc : stk_err_sys(err, dir->path, "open");
-    for (struct dirent *e; !rc && (e = readdir(d));) {
+    if (rc)
+        return rc;
+    rc = stk_dir_take(&d, fd, dir->path, err);
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
         struct stk_arena arena = STK_ARENA_INIT;
         struct stk_buf b = STK_BUF_INIT;
         struct stk_jval *v;
         if (e->d_name[0] == '.' || strstr(e->d_name, ".partial."))
             continue;
-        rc = stk_read_file_at(dirfd(d), e->d_name, 0, TIMES_MAX, &b, e->d_name, err);
+        rc = stk_read_file_at(fd, e->d_name, 0, TIMES_MAX, &b, e->d_name, err);
         rc = rc ? rc : stk_json_parse(&arena, stk_buf_cstr(&b), b.len, &v, err);
         rc = rc ? rc : take_times(all, v, err);
         stk_buf_release(&b);
         stk_arena_release(&arena);
     }
-    closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, err);
 }
 
 static int by_point(const void *a, const void *b)

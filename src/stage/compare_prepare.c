@@ -4,7 +4,6 @@
  */
 #include "stage/compare_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -15,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
@@ -246,17 +246,20 @@ int stk_compare_prepare(struct compare *k, struct stk_err *err)
  * a person can tell. */
 static void note_others(struct compare *k, const char *dir)
 {
-    DIR *d = opendir(dir);
+    struct stk_err why = {0};
+    struct stk_dir d;
     struct stat st;
-    for (struct dirent *e; d && (e = readdir(d));)
+    int rc = stk_dir_open_optional(&d, dir, &why);
+    for (const struct dirent *e; (e = stk_dir_next(&d));)
         if (strncmp(e->d_name, STK_COMPARE_PREFIX ".", strlen(STK_COMPARE_PREFIX) + 1) == 0 &&
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid())
+            stk_dir_stat(&d, e, AT_SYMLINK_NOFOLLOW, &st) && st.st_uid == geteuid())
             stk_compare_note(k->out,
                  "%.200s in %.60s belongs to another comparison: unless that is running, "
                  "remove it",
                  e->d_name, dir);
-    if (d)
-        closedir(d);
+    if (stk_dir_end(&d, rc, &why) < 0)
+        stk_compare_note(k->out, "%.60s: whether another comparison left something is not known: %.150s",
+                         dir, why.what);
 }
 
 int stk_compare_make_folders(struct compare *k, struct stk_err *err)

@@ -1,7 +1,6 @@
 /* measure.c - the tests of measure.h, in a child, and the removal of what they have written. */
 #include "stage/measure_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/errand.h"
 #include "base/file.h"
 #include "base/pool.h"
@@ -321,12 +321,12 @@ static int remove_one(int dirfd, const char *name, int64_t before)
 /* What a doctor that was killed has left. */
 static void remove_left(const char *folder)
 {
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));)
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, folder, NULL);
+    for (const struct dirent *e; (e = stk_dir_next(&d));)
         if (strncmp(e->d_name, FOLDER ".", sizeof FOLDER) == 0)
-            (void)remove_one(dirfd(d), e->d_name, (int64_t)time(NULL) - LEFT_S);
-    if (d)
-        closedir(d);
+            (void)remove_one(dirfd(d.stream), e->d_name, (int64_t)time(NULL) - LEFT_S);
+    (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }
 
 static int make_folder(void *user, void *answer)

@@ -1,7 +1,6 @@
 /* measure_data.c - tests of files that are there: what it takes to open and to read them. */
 #include "stage/measure_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/file.h"
 
 #define FOUND_MAX 256u  /* files of a dataset */
@@ -31,13 +31,14 @@ static int add_file(struct task *t, const char *path, uint64_t size)
 
 static int find_files(struct walk *w, const char *folder, unsigned depth)
 {
-    DIR *d = opendir(folder);
-    int wrong = d ? 0 : errno;
-    for (struct dirent *e; d && !wrong && (e = readdir(d));) {
+    struct stk_err err = {0};
+    struct stk_dir d;
+    int wrong = 0, rc = stk_dir_open(&d, folder, &err);
+    for (const struct dirent *e; !wrong && (e = stk_dir_next(&d));) {
         struct stat st;
         char *path = e->d_name[0] == '.' ? NULL : stk_path_join(folder, e->d_name);
         if (!path || lstat(path, &st) != 0)
-            st.st_mode = 0;
+            st.st_mode = 0; /* some files are enough */
         if (w->task->nfiles >= FOUND_MAX || w->seen++ >= SEEN_MAX || stk_measure_is_over(w->task))
             st.st_mode = 0;
         if (S_ISREG(st.st_mode) && st.st_size > 0)
@@ -46,9 +47,8 @@ static int find_files(struct walk *w, const char *folder, unsigned depth)
             (void)find_files(w, path, depth + 1); /* one that cannot be read is left out */
         free(path);
     }
-    if (d)
-        closedir(d);
-    return wrong;
+    rc = stk_dir_end(&d, rc, &err);
+    return wrong || !rc ? wrong : err.sys_errno;
 }
 
 static int find(struct task *t)

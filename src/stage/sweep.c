@@ -4,7 +4,6 @@
  */
 #include "stage/sweep.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "host/scratch.h"
@@ -101,17 +101,14 @@ static void sweep_one(struct sweeping *s, int folder, const char *root, const ch
 
 static void sweep_folder(struct sweeping *s, const char *root)
 {
-    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct stk_dir d;
+    int rc = stk_dir_open(&d, root, NULL);
     uint64_t seen = 0;
-    if (!d && fd >= 0)
-        close(fd);
-    for (struct dirent *e; d && seen < TIERS_MAX && (e = readdir(d));) {
+    for (const struct dirent *e; seen < TIERS_MAX && (e = stk_dir_next(&d));) {
         seen += job_of(e->d_name) != NULL;
-        sweep_one(s, dirfd(d), root, e->d_name);
+        sweep_one(s, dirfd(d.stream), root, e->d_name);
     }
-    if (d)
-        closedir(d);
+    (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }
 
 uint64_t stk_stage_sweep(void (*told)(void *user, const char *path, const char *left), void *user)

@@ -2,7 +2,6 @@
  * runner.c - a study being run: creates or reopens its folder, makes its points, and reads its runs
  * so far. study/drive.c continues from there.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "record/launch.h"
@@ -23,20 +23,6 @@
 #define JOURNAL_NAME "runs.jsonl" /* the one file that is never replaced */
 
 /* ---- the folder --------------------------------------------------------------------------- */
-
-static bool is_empty(const struct stk_folder *f)
-{
-    int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    bool empty = true;
-    for (struct dirent *e; d && empty && (e = readdir(d));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
-    return empty;
-}
 
 /* "stoker-scale-train.py-20261115-101500" */
 static void default_name(const struct stk_runner *r, char *out, size_t size)
@@ -74,8 +60,9 @@ static int make_dir(struct stk_runner *r, const char *dir, bool share, struct st
     int rc =
         dir ? stk_folder_take(&r->folder, dir, share, &made, err) : make_default(r, share, err);
     r->dir = r->folder.path;
-    if (rc || is_empty(&r->folder))
-        return rc;
+    int empty = rc ? rc : stk_dir_is_empty(r->folder.fd, r->dir, err);
+    if (empty)
+        return empty < 0 ? empty : 0;
     return stk_err_set(err, STK_E_USAGE, dir, -1,
                        "the folder is not empty; use --resume to continue an existing study");
 }

@@ -5,11 +5,11 @@
  */
 #include "tier/priv.h"
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "host/scratch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -149,27 +149,20 @@ static bool keeps(const struct stk_tier *t, const struct record *r, bool for_roo
 bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[WHY])
 {
     bool held = false;
+    struct stk_err err = {0};
+    struct stk_dir d;
     int fd = openat(set, STK_TIER_JOBS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        held = errno != ENOENT;
-        snprintf(why, WHY, "its folder " STK_TIER_JOBS " cannot be read");
-        if (fd >= 0)
-            close(fd);
-        return held;
-    }
-    errno = 0;
-    for (struct dirent *e; !held && (e = readdir(d)); errno = 0) {
+    int rc = stk_dir_take(&d, fd, STK_TIER_JOBS, &err);
+    for (const struct dirent *e; !held && (e = stk_dir_next(&d));) {
         struct stk_arena arena = STK_ARENA_INIT;
         struct record r;
         if (e->d_name[0] != '.' && read_record(fd, e->d_name, &arena, &r))
             held = keeps(t, &r, for_room, why);
         stk_arena_release(&arena);
     }
-    if (!held && errno) {
+    if (stk_dir_end(&d, rc, &err) < 0 && !held && err.sys_errno != ENOENT) {
         held = true;
         snprintf(why, WHY, "its folder " STK_TIER_JOBS " cannot be read");
     }
-    closedir(d);
     return held;
 }

@@ -6,10 +6,10 @@
 #include "tier/priv.h"
 
 #include "base/array.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/units.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,20 +25,11 @@
 int stk_tier_each_name(struct stk_tier *t, int (*see)(void *user, const char *name), void *user,
                        struct stk_err *err)
 {
-    int fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        rc = stk_err_sys(err, t->path, "read folder");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    for (struct dirent *e; rc == 0 && (errno = 0, e = readdir(d));)
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, t->fd, t->path, err);
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(&d));)
         rc = see(user, e->d_name);
-    if (rc == 0 && errno)
-        rc = stk_err_sys(err, t->path, "read folder");
-    closedir(d);
-    return rc;
+    return stk_dir_end(&d, rc, err);
 }
 
 /* ---- the list ---- */

@@ -6,7 +6,6 @@
 #include "tier/priv.h"
 #include "tier/source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/beneath.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "host/cpus.h"
@@ -109,43 +109,43 @@ static bool leads_back(const struct stat *sb, const struct node *n)
     return false;
 }
 
-/* Why a link is left out; NULL: it is not, and *sb describes its target. */
-static const char *refuse_link(const struct stk_source *s, const struct node *in, const char *name,
-                               struct stat *sb)
+/* *why: the reason that a link is left out; NULL: it is not, and *sb describes its target. */
+static int look_at_link(const struct stk_source *s, const struct node *in, const char *name,
+                        struct stat *sb, const char **why, struct stk_err *err)
 {
     int fd = stk_open_by_rule(s->rootfd, s->outside, name, O_PATH);
     bool out = fd < 0 && errno == EXDEV && fstatat(s->rootfd, name, sb, 0) == 0;
-    bool there = fd >= 0 && fstat(fd, sb) == 0;
+    int wrong = fd < 0 || fstat(fd, sb) < 0 ? errno : 0;
     if (fd >= 0)
         close(fd);
-    if (out)
-        return "leads outside; --follow-links follows it";
-    if (!there)
-        return "leads to nothing";
-    return S_ISDIR(sb->st_mode) && leads_back(sb, in) ? "leads back to a folder it is in" : NULL;
+    bool nothing = wrong && (stk_is_absent(wrong) || wrong == ELOOP || wrong == EXDEV);
+    *why = out       ? "leads outside; --follow-links follows it"
+           : nothing ? "leads to nothing"
+           : !wrong && S_ISDIR(sb->st_mode) && leads_back(sb, in)
+               ? "leads back to a folder it is in"
+               : NULL;
+    errno = wrong;
+    return wrong && !*why ? stk_err_sys(err, name, "follow the link") : 0;
 }
 
-static mode_t type_of(const struct lister *l, const char *name, const struct dirent *e)
-{
-    struct stat sb;
-    if (e->d_type != DT_UNKNOWN)
-        return (mode_t)e->d_type << 12;
-    return fstatat(l->s->rootfd, name, &sb, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : sb.st_mode & S_IFMT;
-}
-
-static int take_entry(struct lister *l, const struct node *in, const struct dirent *e,
-                      struct stk_err *err)
+static int take_entry(struct lister *l, const struct node *in, struct stk_dir *d,
+                      const struct dirent *e, struct stk_err *err)
 {
     pthread_mutex_lock(&l->lock);
     char *name = full_name(l, in->name, e->d_name);
     pthread_mutex_unlock(&l->lock);
     if (!name)
         return stk_err_nomem(err, strlen(in->name));
-    mode_t type = type_of(l, name, e);
+    unsigned char is = stk_dir_type(d, e);
+    mode_t type = (mode_t)is << 12;
     const char *why = NULL, *kind = S_ISLNK(type) ? "link" : "file";
     struct stat sb = {0};
+    if (is == DT_UNKNOWN)
+        return 0; /* gone by now, or an error of the listing */
     if (S_ISLNK(type)) {
-        why = refuse_link(l->s, in, name, &sb);
+        int rc = look_at_link(l->s, in, name, &sb, &why, err);
+        if (rc < 0)
+            return rc;
         type = sb.st_mode & S_IFMT;
     }
     if (!why && !S_ISREG(type) && !S_ISDIR(type))
@@ -158,20 +158,18 @@ static int take_entry(struct lister *l, const struct node *in, const struct dire
     return rc;
 }
 
-static int read_folder(struct lister *l, struct node *n, DIR *d, struct stk_err *err)
+static int read_folder(struct lister *l, struct node *n, struct stk_dir *d, struct stk_err *err)
 {
     struct stat sb;
-    if (fstat(dirfd(d), &sb) < 0)
-        return stk_err_sys(err, n->name, "stat");
+    if (fstat(dirfd(d->stream), &sb) < 0)
+        return stk_err_sys(err, d->path, "stat");
     n->dev = sb.st_dev;
     n->ino = sb.st_ino;
     n->entry = (struct stk_source_dir){n->name, mtime_of(&sb), sb.st_mode & 0777};
     int rc = 0;
-    errno = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(d)); errno = 0)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            rc = take_entry(l, n, e, err);
-    return rc == 0 && errno ? stk_err_sys(err, n->name, "read the folder") : rc;
+    for (const struct dirent *e; rc == 0 && (e = stk_dir_next(d));)
+        rc = take_entry(l, n, d, e, err);
+    return rc;
 }
 
 static int tell(const struct lister *l, struct stk_err *err)
@@ -188,18 +186,14 @@ static int list_folder(void *user, uint64_t item, unsigned thread, struct stk_er
     struct node *n = l->level[item];
     const char *name = n->name[0] ? n->name : ".";
     (void)thread;
-    int fd = stk_open_by_rule(l->s->rootfd, l->s->outside, name, O_RDONLY | O_DIRECTORY);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        char *path = stk_path_join(l->s->root, n->name);
-        int rc = stk_err_sys(err, path ? path : n->name, "open the folder");
-        free(path);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int rc = read_folder(l, n, d, err);
-    closedir(d);
+    char *path = stk_path_join(l->s->root, n->name);
+    struct stk_dir d;
+    int rc = stk_dir_take(
+        &d, stk_open_by_rule(l->s->rootfd, l->s->outside, name, O_RDONLY | O_DIRECTORY),
+        path ? path : n->name, err);
+    rc = rc ? rc : read_folder(l, n, &d, err);
+    rc = stk_dir_end(&d, rc, err);
+    free(path);
     return rc ? rc : tell(l, err);
 }
 

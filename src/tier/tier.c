@@ -4,12 +4,12 @@
  */
 #include "tier/priv.h"
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "host/root.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -179,18 +179,16 @@ static int open_folder(struct stk_tier *t, int dirfd, const char *name, struct s
 /* True for an empty folder, and for a tier that another process is making now. */
 static bool is_empty(const char *path)
 {
-    DIR *d = opendir(path);
+    struct stk_dir d;
     bool others = false, settings = false;
     unsigned n = 0;
-    for (struct dirent *e; d && n++ < NAMES_MAX && (e = readdir(d));) {
-        bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    int rc = stk_dir_open(&d, path, NULL);
+    for (const struct dirent *e; n++ < NAMES_MAX && (e = stk_dir_next(&d));) {
         bool being_made = strncmp(e->d_name, STK_TIER_JSON ".", sizeof STK_TIER_JSON) == 0;
         settings = settings || strcmp(e->d_name, STK_TIER_JSON) == 0;
-        others = others || !(dots || being_made);
+        others = others || !being_made;
     }
-    if (d)
-        closedir(d);
-    return d && (settings || !others);
+    return stk_dir_end(&d, rc, NULL) == 0 && (settings || !others);
 }
 
 static bool has_settings(const char *path)

@@ -2,11 +2,11 @@
  * parts.c - folders of the data that are datasets of their own: "train", "val". A script reads each
  * by itself, so each is packed by itself, and nobody trains with the samples for validation.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "dataset/layout.h"
 #include "tune/priv.h"
@@ -14,15 +14,6 @@
 #define CLASSES 2 /* folders, at least, that are classes */
 
 /* ---- the folders ---------------------------------------------------------------------------- */
-
-static bool is_folder(const char *dir, const char *name)
-{
-    char *path = stk_path_join(dir, name);
-    struct stat st;
-    bool is = path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    free(path);
-    return is;
-}
 
 static bool is_split(const char *name)
 {
@@ -34,24 +25,23 @@ static bool is_split(const char *name)
            stk_layout_split(path, (size_t)len, false, &split, &n) && n == strlen(name);
 }
 
-/* How many folders are in it, and how many of them are no splits. The first splits are named. */
-static size_t count_folders(struct stk_tuner *t, const char *dir, struct stk_tune_part *part,
-                            size_t *others)
+/* How many folders are in it: splits, of which the first are named, and others. A file has none. */
+static int count_folders(struct stk_tuner *t, const char *dir, struct stk_tune_part *part,
+                         size_t *splits, size_t *others, struct stk_err *err)
 {
-    DIR *d = opendir(dir);
-    size_t n = 0;
-    *others = 0;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || !is_folder(dir, e->d_name))
+    struct stk_dir d;
+    struct stat st;
+    int rc = stk_dir_open_optional(&d, dir, err);
+    *splits = *others = 0;
+    for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
+        if (e->d_name[0] == '.' || !stk_dir_stat(&d, e, 0, &st) || !S_ISDIR(st.st_mode))
             continue;
         if (!is_split(e->d_name))
             (*others)++;
-        else if (n++ < STK_TUNE_PARTS && part)
-            part[n - 1].name = stk_tune_text(t, "%s", e->d_name);
+        else if ((*splits)++ < STK_TUNE_PARTS && part)
+            part[*splits - 1].name = stk_tune_text(t, "%s", e->d_name);
     }
-    if (d)
-        closedir(d);
-    return n;
+    return stk_dir_end(&d, rc, err);
 }
 
 /* What is trained with comes first. */
@@ -75,20 +65,26 @@ static void take_finding(struct stk_tuner *t, struct stk_tune_part *p)
     }
 }
 
-static void describe(struct stk_tuner *t, const char *source, struct stk_tune_part *p)
+static int describe(struct stk_tuner *t, const char *source, struct stk_tune_part *p,
+                    struct stk_err *err)
 {
-    size_t others;
+    size_t splits, others;
     p->source = *p->name ? stk_tune_text(t, "%s/%s", source, p->name) : source;
     if (!p->source)
-        return;
-    p->classes = count_folders(t, p->source, NULL, &others) == 0 && others >= CLASSES;
+        return stk_err_nomem(err, 1);
+    int rc = count_folders(t, p->source, NULL, &splits, &others, err);
+    p->classes = !splits && others >= CLASSES;
     take_finding(t, p);
+    return rc;
 }
 
 int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err *err)
 {
     struct stk_tune *out = t->out;
-    size_t others, n = source ? count_folders(t, source, out->part, &others) : 0;
+    size_t n = 0, others = 0;
+    int rc = source ? count_folders(t, source, out->part, &n, &others, err) : 0;
+    if (rc)
+        return rc;
     bool whole = !n || n > STK_TUNE_PARTS || others;
     out->nparts = !source ? 0 : whole ? 1 : n;
     if (whole)
@@ -98,9 +94,9 @@ int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err 
         if (!p->name)
             return stk_err_nomem(err, 1);
         p->evaluated = !whole && strncmp(p->name, "train", 5) != 0;
-        describe(t, source, p);
-        if (!p->source)
-            return stk_err_nomem(err, 1);
+        rc = describe(t, source, p, err);
+        if (rc)
+            return rc;
     }
     qsort(out->part, out->nparts, sizeof *out->part, by_use);
     const char *to = source ? stk_tune_text(t, "%s-packed", source) : NULL;

@@ -2,7 +2,6 @@
  * prepare.c - the folders of a call, and what the candidates need in them: data in another form or
  * place, made by child processes. A candidate that cannot be prepared is skipped by name.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -14,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
@@ -171,7 +171,7 @@ static bool is_first(const char *name)
     return strncmp(name, STK_TUNE_SPEC ".", sizeof STK_TUNE_SPEC) == 0 ||
            strncmp(name, "workload.yaml", 13) == 0 || strcmp(name, "study") == 0 ||
            strncmp(name, "before.sh", 9) == 0 || strncmp(name, "after.sh", 8) == 0 ||
-           strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || stk_launch_is_ours(name);
+           stk_launch_is_ours(name);
 }
 
 /* A call that was killed before it had described its folder, or while it profiled or checked a
@@ -179,13 +179,11 @@ static bool is_first(const char *name)
 static bool is_bare(const struct stk_folder *f)
 {
     bool ours = strncmp(stk_base_name(f->path), STK_TUNE_PREFIX, sizeof STK_TUNE_PREFIX - 1) == 0;
-    int fd = ours ? dup(f->fd) : -1;
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *e; d && ours && (e = readdir(d));)
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, f->fd, f->path, NULL);
+    for (const struct dirent *e; ours && (e = stk_dir_next(&d));)
         ours = is_first(e->d_name);
-    if (d)
-        closedir(d);
-    return ours && d;
+    return stk_dir_end(&d, rc, NULL) == 0 && ours;
 }
 
 /* rc: why it has no description. */
@@ -282,14 +280,13 @@ static int sync_folder(const char *path, struct stk_err *err)
     return rc;
 }
 
-static void measure_copy(struct stk_tune_copy *copy)
+static int measure_copy(struct stk_tune_copy *copy, struct stk_err *err)
 {
-    int fd = open(copy->path, O_RDONLY | O_CLOEXEC);
     struct stk_tune_tree seen = {0};
-    if (fd >= 0)
-        stk_tune_measure_tree(fd, &seen);
+    int rc = stk_tune_measure_tree(copy->path, &seen, err);
     copy->bytes = seen.bytes;
     copy->files = seen.files;
+    return rc;
 }
 
 /* `stoker stage` prints the path of the copy; others make it where they were told. */
@@ -338,7 +335,7 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
     if (!rc && c->verdict != STK_TUNE_SKIPPED) {
         bool again = x->kind->repacks && t->packed;
         x->copy.prepare_s = stk_now() - start + (again ? t->packed->prepare_s : 0);
-        measure_copy(&x->copy);
+        rc = measure_copy(&x->copy, err);
         if (x->kind->repacks && !t->packed && !x->where)
             t->packed = &x->copy;
     }

@@ -168,7 +168,7 @@ int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
 /* The workload and its data, after the plan has changed. */
 int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
 uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
-/* Adds what lies below an open folder, or an open file; closes it. */
+/* Adds what lies below a folder, or a file. */
 struct stk_tune_tree {
     uint64_t files, bytes;
     double newest_s; /* when one was changed last */
@@ -176,7 +176,7 @@ struct stk_tune_tree {
     void *user;
     bool stopped;
 };
-void stk_tune_measure_tree(int fd, struct stk_tune_tree *t);
+int stk_tune_measure_tree(const char *path, struct stk_tune_tree *t, struct stk_err *err);
 void stk_tune_release_subject(struct stk_tune_subject *s);
 
 /* ---- bench.c: the words of the bench run of a candidate, after "stoker"; in the arena. */

@@ -2,7 +2,6 @@
  * subject.c - what is tuned: the workload as it is, where its data lies and how much it is, and
  * what this node offers.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/installed.h"
 #include "host/cpus.h"
@@ -82,7 +82,8 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
 
 /* ---- its data ------------------------------------------------------------------------------- */
 
-#define DEPTH 32
+#define DEPTH  32
+#define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 static void add_file(struct stk_tune_tree *t, const struct stat *st)
 {
@@ -92,37 +93,34 @@ static void add_file(struct stk_tune_tree *t, const struct stat *st)
     t->newest_s = fmax(t->newest_s, changed_s);
 }
 
-static void measure_tree(int dirfd, unsigned depth, struct stk_tune_tree *t)
+/* Takes ownership of fd; negative: errno says why. */
+static int measure_tree(int fd, const char *path, unsigned depth, struct stk_tune_tree *t,
+                        struct stk_err *err)
 {
-    DIR *d = fdopendir(dirfd);
+    struct stk_dir d;
     struct stat st;
-    for (struct dirent *e; d && !t->stopped && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    int rc = stk_dir_take(&d, fd, path, err);
+    for (const struct dirent *e; !rc && !t->stopped && (e = stk_dir_next(&d));) {
+        if (e->d_name[0] == '.' || !stk_dir_stat(&d, e, AT_SYMLINK_NOFOLLOW, &st))
             continue;
-        int below = S_ISDIR(st.st_mode) && depth
-                        ? openat(dirfd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                        : -1;
-        if (below >= 0)
-            measure_tree(below, depth - 1, t);
+        if (S_ISDIR(st.st_mode) && depth)
+            rc = measure_tree(openat(fd, e->d_name, FOLDER | O_NOFOLLOW), path, depth - 1, t, err);
         if (S_ISREG(st.st_mode))
             add_file(t, &st);
         t->stopped = t->stopped || (t->tick && t->tick(t->user)); /* millions take minutes */
     }
-    if (d)
-        closedir(d);
-    else
-        close(dirfd);
+    return stk_dir_end(&d, rc, err);
 }
 
-void stk_tune_measure_tree(int fd, struct stk_tune_tree *t)
+int stk_tune_measure_tree(const char *path, struct stk_tune_tree *t, struct stk_err *err)
 {
     struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        add_file(t, &st);
-        close(fd);
-    } else {
-        measure_tree(fd, DEPTH, t);
-    }
+    if (stat(path, &st) != 0)
+        return stk_err_sys(err, path, "open the data");
+    if (!S_ISREG(st.st_mode))
+        return measure_tree(open(path, FOLDER), path, DEPTH, t, err);
+    add_file(t, &st);
+    return 0;
 }
 
 /* The files of a replay: those of its first group. */
@@ -138,14 +136,13 @@ static const char *replayed(struct stk_tuner *t)
 static int measure_source(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
-    int fd = open(s->source, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && t->plan->data)
+    struct stk_tune_tree seen = {.tick = stk_tuner_tick, .user = t};
+    if (t->plan->data && access(s->source, F_OK) != 0 && stk_is_absent(errno))
         return stk_err_set(err, STK_E_USAGE, s->source, -1,
                            "no data of the workload; `stoker bench --generate` generates it");
-    if (fd < 0)
-        return stk_err_sys(err, s->source, "open the data");
-    struct stk_tune_tree seen = {.tick = stk_tuner_tick, .user = t};
-    stk_tune_measure_tree(fd, &seen);
+    int rc = stk_tune_measure_tree(s->source, &seen, err);
+    if (rc)
+        return rc;
     s->files = seen.files;
     s->bytes = seen.bytes;
     s->newest_s = seen.newest_s;

@@ -4,10 +4,10 @@
  */
 #include "cmd/tune.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "replay/replay.h"
@@ -189,16 +189,14 @@ const char *const *stk_tune_command(const struct stk_run *run)
 }
 
 /* A folder of stoker profile, or a Darshan log. */
-static bool is_profile(const char *path)
+static int is_profile(const char *path, bool *is, struct stk_err *err)
 {
-    size_t n = strlen(path);
-    DIR *d = opendir(path);
-    bool found = stk_name_has_suffix(path, n, ".darshan");
-    for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = stk_name_has_suffix(e->d_name, strlen(e->d_name), ".stklog");
-    if (d)
-        closedir(d);
-    return found;
+    struct stk_dir d;
+    int rc = stk_dir_open_optional(&d, path, err);
+    *is = stk_name_has_suffix(path, strlen(path), ".darshan");
+    for (const struct dirent *e; !*is && (e = stk_dir_next(&d));)
+        *is = stk_name_has_suffix(e->d_name, strlen(e->d_name), ".stklog");
+    return stk_dir_end(&d, rc, err);
 }
 
 static bool is_workload(const char *path)
@@ -215,9 +213,13 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
         plan->workload = path;
         return 0;
     }
-    if (is_profile(path))
+    bool profile;
+    int rc = is_profile(path, &profile, &run->err);
+    if (rc)
+        return rc;
+    if (profile)
         return take_profile(run, in, plan, path, trust);
-    int rc = stk_tune_guess(path, stk_stop_signal, &in->text, &run->err);
+    rc = stk_tune_guess(path, stk_stop_signal, &in->text, &run->err);
     plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
     plan->text = stk_buf_cstr(&in->text);
     return rc;

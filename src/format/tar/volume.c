@@ -4,10 +4,10 @@
  * distinguishes them.
  */
 #include "format/members.h"
+#include "base/dir.h"
 #include "format/tar/head.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -83,17 +83,15 @@ bool stk_tar_goes_on(const char *path, const char *member, size_t len)
     char *folder = !slash          ? strdup(".")
                    : slash == path ? strdup("/")
                                    : strndup(path, (size_t)(slash - path));
-    DIR *d = folder ? opendir(folder) : NULL;
+    const struct dirent *e;
+    struct stk_dir d;
     bool found = false;
-    free(folder);
-    for (int i = 0; d && !found && i < LOOK_AT; i++) {
-        const struct dirent *e = readdir(d);
-        if (!e)
-            break;
+    int rc = folder ? stk_dir_open(&d, folder, NULL) : STK_E_NOMEM;
+    for (int i = 0; !rc && !found && i < LOOK_AT && (e = stk_dir_next(&d)); i++)
         found = (e->d_type == DT_REG || e->d_type == DT_UNKNOWN) &&
-                file_goes_on(dirfd(d), e->d_name, member, len);
-    }
-    if (d)
-        closedir(d);
+                file_goes_on(dirfd(d.stream), e->d_name, member, len);
+    if (folder)
+        (void)stk_dir_end(&d, rc, NULL); /* then the archive is reported as truncated */
+    free(folder);
     return found;
 }

@@ -1,5 +1,4 @@
 /* look.c - makes looks: what kinds fill them with, and the rates between two of them. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "record/folder.h"
@@ -138,20 +138,18 @@ int stk_look_names(struct stk_look *l, int dirfd, const char *path,
                    bool (*counts)(const char *name), size_t max, const char ***names, size_t *n,
                    struct stk_err *err)
 {
-    int again = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
+    struct stk_dir d;
+    int rc = stk_dir_open_fd(&d, dirfd, path, err);
     const char **list = stk_arena_alloc(&l->arena, max * sizeof *list);
-    int rc = !d ? stk_err_sys(err, path, "list") : list ? 0 : stk_err_nomem(err, max);
+    if (!rc && !list)
+        rc = stk_err_nomem(err, max);
     *n = 0;
-    for (struct dirent *e; !rc && *n < max && (e = readdir(d));)
+    for (const struct dirent *e; !rc && *n < max && (e = stk_dir_next(&d));)
         if (counts(e->d_name))
             list[(*n)++] = stk_look_keep(l, e->d_name);
+    rc = stk_dir_end(&d, rc, err);
     if (!rc)
         qsort(list, *n, sizeof *list, by_name);
-    if (d)
-        closedir(d);
-    else if (again >= 0)
-        close(again);
     *names = list;
     return rc;
 }
