@@ -329,6 +329,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     stk_pl_enter();
     stk_pl_clock_start();
     stk_pl_remember(argc, argv, envp);
+    stk_pl_library_start();
     stk_pl.epoch = 1;
     if (settings()) {
         watch_forks();

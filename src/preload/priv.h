@@ -448,6 +448,10 @@ void stk_pl_kernel_thread_ends(const struct stk_pl_thread *t);
 void stk_pl_kernel_forked(void);
 void stk_pl_kernel_child_comes(void); /* before a child is created */
 
+/* ---- wrap_life.c ---- */
+/* Keeps the word of LD_PRELOAD that loads this library, for programs that replace the variable. */
+void stk_pl_library_start(void);
+
 /* ---- life.c ---- */
 bool stk_pl_begin_slow(struct stk_pl_call *call);
 uint64_t stk_pl_number(const char *text); /* digits at its beginning; NULL: 0 */

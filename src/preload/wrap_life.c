@@ -2,6 +2,7 @@
  * wrap_life.c - ends of a process that run no destructor, programs that replace it, and children
  * that share its memory for a moment.
  */
+#include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -36,43 +37,91 @@ static const char *value_of(const char *entry, const char *name)
     return strncmp(entry, name, n) == 0 ? entry + n : NULL;
 }
 
-#define OPTIONS "ASAN_OPTIONS="
+#define LIBRARY "libstoker-preload.so"
 
-/* An environment that loads our library, while ASan would refuse to start behind it: a program
- * replaced its options. `entries` and `text` are what the repaired one takes. */
-struct repair {
-    size_t entries, at, text; /* at: the entry of the options, or the end */
-    const char *old;          /* their value; NULL: none */
+static char own_path[PATH_MAX]; /* as LD_PRELOAD has it; "": loaded in another way */
+
+void stk_pl_library_start(void)
+{
+    const char *list = getenv("LD_PRELOAD"), *at = list ? strstr(list, LIBRARY) : NULL;
+    size_t n = sizeof LIBRARY - 1;
+    for (; at && at > list && !strchr(": ", at[-1]); n++)
+        at--;
+    if (at && n < sizeof own_path)
+        memcpy(own_path, at, n);
+}
+
+/* A list in an environment that lacks one of our words. */
+struct list {
+    const char *name, *word;
+    const char *old; /* its value; NULL: none */
+    size_t at;       /* its entry */
     bool due;
 };
 
+/* An environment in which a program has replaced LD_PRELOAD: what it starts would not be recorded.
+ * Or one that loads our library, while ASan would refuse to start behind it: a program replaced its
+ * options. `entries` and `text` are what the repaired one takes. */
+struct repair {
+    struct list preload, asan;
+    size_t entries, text;
+    bool due;
+};
+
+static void find_list(struct list *l, const char *entry, size_t at)
+{
+    const char *old = l->old ? NULL : value_of(entry, l->name);
+    if (old) {
+        l->old = old;
+        l->at = at;
+    }
+}
+
+static size_t room_for(const struct list *l)
+{
+    return l->due ? strlen(l->name) + (l->old ? strlen(l->old) + 1 : 0) + strlen(l->word) + 1 : 0;
+}
+
 static struct repair look_at(strings envp)
 {
-    struct repair r = {0};
-    bool ours = false;
+    struct repair r = {.preload = {.name = "LD_PRELOAD=", .word = own_path},
+                       .asan = {.name = "ASAN_OPTIONS=", .word = STK_ASAN_ORDER}};
+    bool recorded = false;
     for (; envp && envp[r.entries]; r.entries++) {
-        const char *list = value_of(envp[r.entries], "LD_PRELOAD="), *old;
-        ours = ours || (list && strstr(list, "libstoker-preload.so"));
-        if (!r.old && (old = value_of(envp[r.entries], OPTIONS))) {
-            r.old = old;
-            r.at = r.entries;
-        }
+        find_list(&r.preload, envp[r.entries], r.entries);
+        find_list(&r.asan, envp[r.entries], r.entries);
+        recorded = recorded || value_of(envp[r.entries], "STOKER_PROFILE_DIR=");
     }
-    r.at = r.old ? r.at : r.entries;
-    r.due = ours && !(r.old && strstr(r.old, STK_ASAN_ORDER));
-    r.text = sizeof OPTIONS + sizeof STK_ASAN_ORDER + (r.old ? strlen(r.old) + 1 : 0);
+    bool set = r.preload.old && *r.preload.old, ours = set && strstr(r.preload.old, LIBRARY);
+    /* A program that removes the variable wants to start one without any library. */
+    r.preload.due = set && !ours && *own_path && recorded;
+    r.asan.due = (ours || r.preload.due) && !(r.asan.old && strstr(r.asan.old, STK_ASAN_ORDER));
+    r.text = room_for(&r.preload) + room_for(&r.asan);
+    r.due = r.preload.due || r.asan.due;
     return r;
+}
+
+/* The word comes last: the libraries of the program keep their places. Returns what is left of
+ * `text`. */
+static char *append(const struct list *l, char **to, size_t *entries, char *text)
+{
+    if (!l->due)
+        return text;
+    strcpy(text, l->name);
+    if (l->old && *l->old)
+        strcat(strcat(text, l->old), ":");
+    strcat(text, l->word);
+    to[l->old ? l->at : (*entries)++] = text;
+    return text + room_for(l);
 }
 
 static strings put_right(const struct repair *r, strings envp, char **to, char *text)
 {
-    memcpy(to, envp, (r->entries + 1) * sizeof *to);
-    strcpy(text, OPTIONS);
-    if (r->old && *r->old)
-        strcat(strcat(text, r->old), ":");
-    strcat(text, STK_ASAN_ORDER);
-    to[r->at] = text;
-    to[r->entries + !r->old] = NULL;
+    size_t entries = r->entries;
+    memcpy(to, envp, entries * sizeof *to);
+    text = append(&r->preload, to, &entries, text);
+    (void)append(&r->asan, to, &entries, text);
+    to[entries] = NULL;
     return (strings)to;
 }
 

@@ -99,6 +99,32 @@ def test_torchrun(profile, data, tmp_path):  # noqa: F811
         assert p.count(data, "read_bytes", process=ours[1]) == 10
 
 
+def test_programs_that_set_ld_preload(profile, data, tmp_path):  # noqa: F811
+    """A job script that preloads an allocator (jemalloc) would get a profile without its program.
+    What it sets comes first; a program for which the variable is emptied is left alone."""
+    (tmp_path / "other.c").write_text("int stk_test_other;")
+    (tmp_path / "reads.py").write_text(
+        "import os, sys\nos.read(os.open(sys.argv[1], os.O_RDONLY), int(sys.argv[2]))\n"
+        "print(os.environ['LD_PRELOAD'])")
+    other = tmp_path / "libother.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", other, tmp_path / "other.c"], check=True)
+    one, start = f"{PYTHON} {tmp_path}/reads.py {data}", "import os, subprocess, sys; "
+    args = f"{{**os.environ, \"LD_PRELOAD\": \"{other}\"}}"
+    lines = [f"env LD_PRELOAD={other} {one}", f"LD_PRELOAD={other} {one}",
+             f"(export LD_PRELOAD={other}; exec {one}", f"env LD_PRELOAD={other}: nice {one}",
+             f"{PYTHON} -c '{start}subprocess.call(sys.argv[1:], env={args})' {one}",
+             f"{PYTHON} -c '{start}os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], {args}), 0)' {one}",
+             f"{PYTHON} -c '{start}os.execve(sys.argv[1], sys.argv[1:], {args})' {one}"]
+    lines = [f"{line} {2 ** i}" + ")" * line.startswith("(") for i, line in enumerate(lines)]
+    lines += [f"LD_PRELOAD= {one} 1000"]
+    p = profile(["sh", "-c", "; ".join(lines)])
+    assert p.rc == 0, p.err
+    assert p.count(data, "read_bytes") == 2 ** (len(lines) - 1) - 1
+    told = p.out.decode().split()
+    assert len(told) == len(lines) - 1
+    assert all(x.startswith(str(other)) and x.endswith("/libstoker-preload.so") for x in told), told
+
+
 ASAN = r"""
 #include <fcntl.h>
 #include <unistd.h>
