@@ -277,7 +277,8 @@ static const char *make_verdict(struct advisor *ad)
     struct stk_advice *o = ad->out;
     double best = 0;
     bool nothing = saw_nothing(ad->p);
-    o->blind = nothing || (!o->nfindings && !saw_enough(ad));
+    bool fault = o->nfindings && o->finding[0].severity > STK_SEV_NOTE;
+    o->blind = nothing || (!fault && !saw_enough(ad));
     if (nothing && ad->p->unread_logs)
         return stk_advice_text(ad,
                                "nothing is known about this program's I/O%s: none of its logs can "
@@ -297,7 +298,7 @@ static const char *make_verdict(struct advisor *ad)
         best = o->finding[i].gain_s > best ? o->finding[i].gain_s : best;
     const char *count =
         o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
-    if (o->finding[0].severity == STK_SEV_NOTE)
+    if (!fault)
         return stk_advice_text(
             ad, "no finding is known to cost time: %s, I/O takes %s of the run%s", count,
             stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)), unseen(ad));

@@ -205,7 +205,8 @@ static int add_to_format(struct pass *s, struct stk_arena *arena, struct stk_err
 
 static void count_readers(struct group *g, const struct pass *s)
 {
-    g->u.ranks = bits_set(g->ranks, s->nunits);
+    uint32_t units = bits_set(g->ranks, s->nunits); /* without ranks: programs */
+    g->u.ranks = units < s->p->nranks ? units : s->p->nranks;
     g->u.procs = bits_set(g->procs, s->p->nprocs);
 }
 
@@ -441,8 +442,9 @@ static void sum_machines(struct stk_analysis *a)
         seen_r = saturating(seen_r, q->seen_read_bytes);
         seen_w = saturating(seen_w, q->seen_write_bytes);
     }
-    kernel_r = with_unseen(kernel_r, p->kernel_read_bytes, procs);
-    kernel_w = with_unseen(kernel_w, p->kernel_write_bytes, procs);
+    /* The kernel's count of a killed process is older than ours. */
+    kernel_r = with_unseen(kernel_r > seen_r ? kernel_r : seen_r, p->kernel_read_bytes, procs);
+    kernel_w = with_unseen(kernel_w > seen_w ? kernel_w : seen_w, p->kernel_write_bytes, procs);
     a->kernel_read_bytes = kernel_r;
     a->coverage_little = kernel_r < procs * STK_COVERAGE_LEAST && seen_r < kernel_r;
     a->coverage_read = kernel_r && !a->coverage_little ? (double)seen_r / (double)kernel_r : -1;

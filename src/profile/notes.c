@@ -10,6 +10,7 @@ struct totals {
     uint64_t dropped, dropped_trace, rings, ring_procs, aio, aio_procs, killed, maps, stopped[3];
     uint64_t faults;
     uint64_t missed, missed_procs, missed_most; /* bytes read, of processes with a log */
+    uint64_t procs, kernel;                     /* processes that the kernel counted, their bytes */
     const char *killed_name, *ring_name, *missed_name, *sandbox_name;
 };
 
@@ -41,6 +42,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 /* The C library reads some KiB itself: that is not worth a note. */
 #define MISSED_BYTES (1u << 20)
 #define MISSED_SHARE 20 /* a twentieth */
+#define START_BYTES  65536u /* of a process, before its own count begins */
 
 static void missed(const struct stk_prof_proc *c, struct totals *t)
 {
@@ -56,12 +58,23 @@ static void missed(const struct stk_prof_proc *c, struct totals *t)
     t->missed_procs++;
 }
 
+/* Bytes that the launchers counted and no process of the profile has: 0 if they may be those that
+ * the C library reads at the start of each. */
+static uint64_t of_others(const struct stk_profile *p, const struct totals *t)
+{
+    uint64_t starts = (t->procs + 1) * START_BYTES, all = p->kernel_read_bytes;
+    uint64_t rest = all > starts && all - starts > t->kernel ? all - t->kernel : 0;
+    return rest >= MISSED_BYTES && rest >= all / MISSED_SHARE ? rest : 0;
+}
+
 static void total(const struct stk_pb *pb, struct totals *t)
 {
     const struct stk_profile *p = pb->p;
     *t = (struct totals){.killed_name = "", .ring_name = "", .missed_name = "", .sandbox_name = ""};
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *c = &p->proc[i];
+        t->procs += c->kernel_read_bytes || c->kernel_write_bytes;
+        t->kernel = add(t->kernel, c->kernel_read_bytes);
         t->dropped = add(t->dropped, c->dropped_calls);
         t->dropped_trace = add(t->dropped_trace, c->dropped_trace);
         bool aio = c->blind && c->kernel_aio_calls;
@@ -150,6 +163,13 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
                          "(in a container).",
                          count(pb->unseen.count), pb->unseen.count == 1 ? "" : "es",
                          pb->unseen.first, size(pb->unseen_read_bytes));
+    uint64_t others = pb->unseen.count ? 0 : of_others(pb->p, t);
+    if (!rc && others)
+        rc = stk_pb_note(pb, err,
+                         "The kernel counted %s read by processes that left no log: they were too "
+                         "short to be sampled, or could not reach the preload library or the folder "
+                         "of the logs (static programs, chroot, containers).",
+                         size(others));
     if (!rc && !pb->p->nprocs && strcmp(pb->p->source, "stoker") == 0 && !pb->logs)
         rc = stk_pb_note(pb, err,
                          "No process left a log: only the samples show anything about the "

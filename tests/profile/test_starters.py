@@ -125,6 +125,16 @@ def test_programs_that_set_ld_preload(profile, data, tmp_path):  # noqa: F811
     assert all(x.startswith(str(other)) and x.endswith("/libstoker-preload.so") for x in told), told
 
 
+def test_programs_that_leave_no_log(profile, stoker, data, tmp_path):  # noqa: F811
+    """Nobody sampled them, but the kernel counted what they read: a note says so, and the profile
+    gets no clean bill."""
+    zeros(tmp_path / "big.bin", 24 << 20)
+    p = profile(["sh", "-c", f"cat {data}; exec 3>&1; env -i cat {tmp_path}/big.bin"], "--sample", "10s")
+    assert p.rc == 0 and any("24.0 MiB read by processes that left no log" in note
+                             for note in p.report["notes"]), p.report["notes"]
+    assert stoker("advise", p.dir, rc=3).out.count("% of the bytes") == 1
+
+
 ASAN = r"""
 #include <fcntl.h>
 #include <unistd.h>

@@ -317,6 +317,15 @@ static void unseen(void)
         CHECK(!parts[i].says || strstr(o.o.verdict, parts[i].says));
         done();
     }
+    set_init(&s, 10, 1); /* beside a note as well */
+    set_use(&s, 0, set_file(&s, "/d/a.csv", "ext4", 8 * MB),
+            (struct use){.reads = 128, .bytes = 64 * KIB, .read_s = 1e-6, .seq = 1, .consec = 1});
+    s.proc[0].seen_read_bytes = (uint64_t)(8 * MB);
+    s.proc[0].kernel_read_bytes = (uint64_t)(60 * MB);
+    advise("csv-to-records");
+    CHECK(o.o.finding[0].severity == STK_SEV_NOTE && o.o.blind);
+    CHECK(strstr(o.o.verdict, "; only 13 % of the bytes"));
+    done();
     set_init(&s, 10, 1); /* nothing at all was recorded */
     s.proc[0].log = "";
     advise("");

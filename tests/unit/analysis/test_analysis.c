@@ -455,6 +455,7 @@ static void script(void)
         }
         CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
         CHECK_INT(a.nranks, ranks == 1 ? 1 : 3);
+        CHECK(a.job.ranks <= s.p.nranks);
         CHECK(a.rank[0].known && a.rank[0].rank == 0);
         CHECK(ranks == 1 ? a.rank[0].procs == 3 : !a.rank[2].known && a.rank[2].procs == 2);
         stk_analysis_release(&a);
@@ -471,7 +472,10 @@ static void coverage(void)
         set_init(&s, 10, 1);
         s.proc[0].kernel_read_bytes = much ? 1u << 20 : 4096;
         s.proc[0].seen_read_bytes = 700;
+        s.proc[0].kernel_write_bytes = 1000; /* of a killed process: as of the last look */
+        s.proc[0].seen_write_bytes = 1210;
         CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+        CHECK(a.coverage_write <= 1);
         CHECK(much ? a.coverage_read >= 0 && !a.coverage_little
                    : a.coverage_read < 0 && a.coverage_little);
         stk_analysis_release(&a);
