@@ -155,7 +155,7 @@ bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[WH
     int rc = stk_dir_take(&d, fd, STK_TIER_JOBS, &err);
     for (const struct dirent *e; !held && (e = stk_dir_next(&d));) {
         struct stk_arena arena = STK_ARENA_INIT;
-        struct record r;
+        struct record r = {0};
         if (e->d_name[0] != '.' && read_record(fd, e->d_name, &arena, &r))
             held = keeps(t, &r, for_room, why);
         stk_arena_release(&arena);

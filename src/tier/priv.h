@@ -228,7 +228,7 @@ int stk_tier_finish_open(struct stk_tier_set *s, uint64_t file, int fd,
 
 /* ---- jobs that read a copy by its path (hold.c) ---- */
 
-#define STK_TIER_WHY 256
+#define STK_TIER_WHY 320
 /* Records in the set that this job was given its path, if the tier was opened for that. */
 int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err);
 /* Whether a job may be reading the copy of the set in that folder, or it is to be kept, and why.

@@ -122,7 +122,7 @@ static int add_fills(hid_t ds, const char *name, uint8_t dtype, struct stk_scale
     struct numbers x;
     int rc = read_numbers(ds, name, STK_SCALED_FILLS, &x, err);
     for (size_t i = 0; rc == 0 && i < x.n; i++) {
-        uint64_t fill;
+        uint64_t fill = 0;
         bool new = as_fill(&x, i, dtype, &fill);
         for (unsigned k = 0; k < s->nfill; k++)
             new &= s->fill[k] != fill;
