@@ -1,6 +1,6 @@
 /*
- * kind.c - what a file is, by its name, and how such files are used. Formats that stoker
- * reads describe themselves (format/format.h); the table here has those it knows but does not read.
+ * kind.c - what a file is, by its name, and how such files are used. Formats describe
+ * themselves (format/format.h); the table here has what is no format of data.
  */
 #include <string.h>
 #include <strings.h>
@@ -16,12 +16,6 @@ static const struct other {
     struct stk_format_use use;
     const char *suffix[16];
 } others[] = {
-    {"image",
-     {.how = STK_USE_SAMPLE,
-      .decode = "image:224,crop=random,flip",
-      .decode_val = "image:224,resize=256"},
-     {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".jp2",
-      ".dcm", ".nii", ".nii.gz"}},
     {"audio", {.how = STK_USE_SAMPLE}, {".wav", ".flac", ".mp3", ".ogg", ".opus"}},
     {"video", {.how = STK_USE_SAMPLE}, {".mp4", ".avi", ".mkv", ".webm", ".mov"}},
     {"text", {.how = STK_USE_SAMPLE | STK_USE_LINES}, {".txt", ".xml"}},
@@ -31,41 +25,6 @@ static const struct other {
       .open = stk_code_netcdf_open_py,
       .keep = stk_code_netcdf_keep_py},
      {".nc", ".nc4"}},
-    {"parquet",
-     {.how = STK_USE_LIBRARY,
-      .package = "pyarrow",
-      .open = stk_code_parquet_open_py,
-      .parse = stk_code_parquet_parse_py,
-      .keep = stk_code_parquet_parse_py,
-      .larger = stk_code_parquet_larger_py,
-      .rewrite = stk_code_parquet_rewrite_py},
-     {".parquet"}},
-    {"arrow",
-     {.how = STK_USE_LIBRARY,
-      .package = "pyarrow",
-      .open = stk_code_arrow_open_py,
-      .parse = stk_code_arrow_parse_py,
-      .keep = stk_code_arrow_parse_py,
-      .rewrite = stk_code_arrow_rewrite_py},
-     {".arrow", ".feather"}},
-    {"zip",
-     {.how = STK_USE_SAMPLE | STK_USE_LIBRARY,
-      .open = stk_code_zip_open_py,
-      .keep = stk_code_zip_keep_py},
-     {".zip"}},
-    {"beton", {.how = STK_USE_LIBRARY}, {".beton"}},
-    {"sqlite",
-     {.how = STK_USE_LIBRARY,
-      .open = stk_code_sqlite_open_py,
-      .larger = stk_code_sqlite_larger_py},
-     {".sqlite", ".sqlite3", ".db", ".db3"}},
-    {"zarr",
-     {.how = STK_USE_LIBRARY | STK_USE_STORE,
-      .package = "zarr",
-      .rewrite = stk_code_zarr_rewrite_py},
-     {NULL}},
-    {"n5", {.how = STK_USE_LIBRARY | STK_USE_STORE}, {NULL}},
-    {"pickle", {.how = STK_USE_SAMPLE}, {".pkl", ".pickle"}},
     {"checkpoint",
      {.how = STK_USE_MODEL | STK_USE_CHECKPOINT},
      {".pt", ".pth", ".ckpt", ".keras", ".safetensors", ".pbtxt", ".orbax", ".distcp"}},

@@ -6,7 +6,7 @@
 const char *const *stk_format_names(void)
 {
     static const char *names[64];
-    for (size_t i = 0; i < 63 && stk_format_at(i); i++)
+    for (size_t i = 0; i < 63 && stk_format_at(i) && !stk_format_at(i)->instead; i++)
         names[i] = stk_format_at(i)->name;
     return names;
 }

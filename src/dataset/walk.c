@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dataset/layout.h"
 #include "format/filter/compression.h"
+#include "format/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,6 +189,7 @@ static int read_entries(struct stk_walk *w, struct stk_dir *d, struct entry **ou
     struct stk_buf b = STK_BUF_INIT;
     int rc = 0;
     for (const struct dirent *e; rc == 0 && (e = stk_dir_next(d));) {
+        w->mark = w->mark ? w->mark : stk_foreign_marked(e->d_name);
         /* DTTOIF(), which clang warns of */
         enum entry_type type =
             is_ignored(e->d_name) ? IS_NOTHING : type_of((mode_t)stk_dir_type(d, e) << 12);
@@ -328,6 +330,15 @@ static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct 
     return rc;
 }
 
+/* A folder that is a store of a format that is not read. The root is refused later. */
+static int leave_store(struct stk_walk *w, const char *name, struct stk_err *err)
+{
+    char why[160];
+    w->store = w->mark;
+    snprintf(why, sizeof why, "%s, which stoker does not read", w->store->title);
+    return *name ? stk_notes_left_out(&w->notes, "store", name, why, 1, err) : 0;
+}
+
 /* Takes ownership of fd, also on error. */
 static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
                     int depth, struct stk_err *err)
@@ -344,6 +355,7 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struc
     struct entry *e = NULL;
     size_t n = 0;
     int rc = stk_dir_take(&d, fd, NULL, err);
+    w->mark = NULL;
     if (rc == 0 && depth > MAX_DEPTH)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, stk_buf_cstr(rel), -1,
                          "folders nested more than %d deep", MAX_DEPTH);
@@ -351,8 +363,11 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struc
         rc = add_dir(w, fd, stk_buf_cstr(rel), err);
     if (rc == 0)
         rc = read_entries(w, &d, &e, &n, err);
+    bool store = rc == 0 && w->mark && !w->format; /* of a named format everything is taken */
+    if (store)
+        rc = leave_store(w, stk_buf_cstr(rel), err);
     for (size_t i = 0; i < n; i++) {
-        if (rc == 0)
+        if (rc == 0 && !store)
             rc = walk_entry(w, fd, &e[i], rel, &here, depth, err);
         free(e[i].name);
     }
@@ -507,6 +522,39 @@ static const struct stk_format *by_disguise(struct stk_walk *w, const struct stk
     return f || !open ? f : look_behind(w, v, DEEP_BYTES, DEEP_FILES, &open); /* rows may be long */
 }
 
+/* A store of a format that is not read, by a file that describes it. NULL: none. */
+static const struct stk_format *by_description(struct stk_walk *w, const struct stk_walk_names *v)
+{
+    const struct stk_format *f;
+    unsigned seen = 0;
+    for (uint64_t i = 0; i < v->n && seen < BID_FILES; i++) {
+        const char *name = stk_walk_name(v, i);
+        uint8_t head[2 * HEAD_BYTES];
+        struct look k;
+        if (!stk_text_ends(name, v->file[i].name_len, ".json") &&
+            !stk_text_ends(name, v->file[i].name_len, ".idx"))
+            continue;
+        seen++;
+        if (!glance_at(w, name, head, HEAD_BYTES, &k))
+            continue;
+        for (size_t n = 0; (f = stk_foreign_at(n)); n++)
+            if (stk_side_matches(f->side, name) && bid_of(f, &k) >= BID_SURE)
+                return f;
+    }
+    return NULL;
+}
+
+/* True if there is nothing but stores and notes. */
+static bool only_stores(const struct stk_walk *w, const struct stk_walk_names *v)
+{
+    for (uint64_t i = 0; i < v->n; i++) {
+        const char *name = stk_walk_name(v, i);
+        if (!is_side_file(name) && !stk_layout_is_junk(name) && !stk_layout_is_readme(name))
+            return false;
+    }
+    return w->store != NULL;
+}
+
 static int say_disguise(struct stk_walk *w, struct stk_err *err)
 {
     return stk_notes_taken(&w->notes, "format", w->format->title,
@@ -611,12 +659,15 @@ static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *
         return rc;
     const struct stk_format *found = by_suffix(&v);
     found = found ? found : by_content(w, &v);
+    found = found || named ? found : only_stores(w, &v) ? w->store : by_description(w, &v);
     if (!found && !named)
         rc = refuse_compressed(w, &v, err);
     if (rc < 0)
         return rc;
     const struct stk_format *disguised = found ? NULL : by_disguise(w, &v);
     found = found ? found : disguised;
+    if (found && found->instead && !named)
+        return stk_foreign_refuse(found, w->root, true, err);
     found = found ? found : stk_format_tree();
     bool tree = (named ? w->format : found)->caps & STK_CAN_TREE;
     /* A folder whose format is named consists of all its files. */
@@ -649,6 +700,25 @@ static int refuse_file(const struct stk_walk *w, const char *name, const char *p
     return c ? stk_compression_refuse(c, path, err) : rc;
 }
 
+/* By the file beside it that describes it: a.idx of a.bin. */
+static const struct stk_format *by_neighbour(const struct stk_walk *w, const char *name)
+{
+    const struct stk_format *f, *found = NULL;
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && !found && (f = stk_foreign_at(i)); i++) {
+        uint8_t head[2 * HEAD_BYTES];
+        struct look k;
+        struct stk_buf other = STK_BUF_INIT;
+        stk_buf_printf(&other, "%.*s%s", (int)(dot - name), name, f->sidecar ? f->sidecar : "");
+        const char *beside = stk_buf_cstr(&other);
+        if (f->sidecar && glance_at(w, beside, head, HEAD_BYTES, &k) &&
+            bid_of(f, &k) >= BID_SURE)
+            found = f;
+        stk_buf_release(&other);
+    }
+    return found;
+}
+
 static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err)
 {
     struct stk_walk_names v = {0};
@@ -660,8 +730,12 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
     if (rc < 0)
         return rc;
     const struct stk_format *best = format_of(&k, stk_walk_name(&v, 0), &bid);
+    if (!best && !w->format)
+        best = by_neighbour(w, stk_walk_name(&v, 0));
     w->as_found = !w->format || w->format == best;
     w->format = w->format ? w->format : best;
+    if (w->format && w->format->instead)
+        return stk_foreign_refuse(w->format, path, false, err);
     if (!w->format && !(rc = refuse_file(w, stk_walk_name(&v, 0), path, err)))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "no format recognises this file; give its format (pack: --from-format, "

@@ -27,6 +27,8 @@ struct stk_walk {
     const struct stk_format *format;
     struct stk_problems *problems; /* borrowed: what cannot be listed or looked at */
     struct stk_readers readers; /* of its folders, and of the files once they are listed */
+    const struct stk_format *mark;  /* of the folder being listed: what a file in it tells */
+    const struct stk_format *store; /* a store of this format was left out, or is the root */
     bool as_found;              /* the format the user named is also the detected one */
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "format/foreign.h"
 
 extern const struct stk_format stk_format_folder, stk_format_tar, stk_format_tfrecord,
     stk_format_recordio, stk_format_npy, stk_format_npz, stk_format_csv, stk_format_tsv,
@@ -28,14 +29,15 @@ static const struct stk_codec *const codecs[] = {
 
 const struct stk_format *stk_format_at(size_t i)
 {
-    return i < sizeof formats / sizeof *formats ? formats[i] : NULL;
+    const size_t n = sizeof formats / sizeof *formats;
+    return i < n ? formats[i] : stk_foreign_at(i - n);
 }
 
 const struct stk_format *stk_format_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i]->name, name) == 0)
-            return formats[i];
+    for (size_t i = 0; stk_format_at(i); i++)
+        if (strcmp(stk_format_at(i)->name, name) == 0)
+            return stk_format_at(i);
     return NULL;
 }
 

@@ -389,6 +389,9 @@ struct stk_format {
     const char *payload;         /* STK_CAN_CODEC: the default payload of records */
     unsigned caps;
     unsigned holds;      /* enum stk_holds; STK_CAN_CODEC: in addition to its codec's */
+    const char *instead; /* not NULL: it is only recognised; what to do instead of reading it */
+    /* Files that make the folder they are in a store of this format: NULL, or as `side`. */
+    const char *const *marks;
     bool missing;        /* this build lacks the package below and only knows the name */
     const char *package; /* what to install to build it in; NULL: always built in */
     const char *sidecar; /* suffix of the file written next to each shard (".idx"), or NULL */
@@ -440,7 +443,8 @@ struct stk_format {
 #define STK_DEFAULT_FORMAT "tfrecord" /* written by default */
 
 const struct stk_format *stk_format_find(const char *name);
-const struct stk_format *stk_format_at(size_t i); /* NULL past the end */
+/* NULL past the end. Those with `instead` come last. */
+const struct stk_format *stk_format_at(size_t i);
 /* The format of trees of files (STK_CAN_TREE): a folder that is nothing else. */
 const struct stk_format *stk_format_tree(void);
 /* True when name ends in one of f's suffixes (".gz" or ".deflate" after it allowed with STK_CAN_GZIP, and behind

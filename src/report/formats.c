@@ -68,9 +68,14 @@ void stk_formats_text(struct stk_buf *out)
     struct stk_grid t;
     stk_grid_init(&t, "llllll");
     stk_grid_row(&t, "format", "read", "write", "shards", "compress", "names end in");
-    for (size_t i = 0; stk_format_at(i); i++)
+    size_t i = 0;
+    for (; stk_format_at(i) && !stk_format_at(i)->instead; i++)
         format_row(stk_format_at(i), &t, &suffixes);
     stk_grid_render(&t, 0, out);
+    stk_buf_reset(&suffixes);
+    for (; stk_format_at(i); i++)
+        stk_buf_printf(&suffixes, "%s%s", suffixes.len ? ", " : "", stk_format_at(i)->name);
+    stk_buf_printf(out, "\nrecognised, but not read: %s\n", stk_buf_cstr(&suffixes));
     stk_grid_release(&t);
     stk_buf_release(&suffixes);
 }
@@ -79,8 +84,19 @@ void stk_formats_json(struct stk_jw *w)
 {
     stk_jw_key(w, "formats");
     stk_jw_open(w, '[');
-    for (size_t i = 0; stk_format_at(i); i++)
+    size_t i = 0;
+    for (; stk_format_at(i) && !stk_format_at(i)->instead; i++)
         format_json(stk_format_at(i), w);
+    stk_jw_close(w, ']');
+    stk_jw_key(w, "recognised");
+    stk_jw_open(w, '[');
+    for (; stk_format_at(i); i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_str(w, "name", stk_format_at(i)->name);
+        stk_jw_put_str(w, "title", stk_format_at(i)->title);
+        stk_jw_put_str(w, "instead", stk_format_at(i)->instead);
+        stk_jw_close(w, '}');
+    }
     stk_jw_close(w, ']');
 }
 

@@ -128,7 +128,7 @@ char *stk_tune_file_path(const char *source, const struct stk_tune_file *f)
 /* A folder that is a dataset is no file, so LMDB is left out. */
 const struct stk_format *stk_tune_format_of(const char *name)
 {
-    for (size_t i = 0; stk_format_at(i); i++)
+    for (size_t i = 0; stk_format_at(i) && !stk_format_at(i)->instead; i++)
         if (stk_format_suffix_matches(stk_format_at(i), name) &&
             strcmp(stk_format_at(i)->name, "lmdb") != 0)
             return stk_format_at(i);
