@@ -552,7 +552,8 @@ static int check_packed(struct stk_dataset *ds, const struct opening *how, struc
         return replaced < 0 ? replaced : rc;
     struct stk_err why = {0};
     rc = stk_err_set(&why, STK_E_CORRUPT, ds->path, -1,
-                     "%llu samples are there, but %llu were packed", (unsigned long long)samples, (unsigned long long)ds->manifest.samples);
+                     "%llu samples are there, but %llu were packed", (unsigned long long)samples,
+                     (unsigned long long)ds->manifest.samples);
     if (how->collect)
         stk_problems_add(&ds->problems, why.path, -1, why.what);
     else if (err)

@@ -12,6 +12,7 @@
 #include "dataset/fetch.h"
 #include "dataset/checksum.h"
 #include "dataset/reader.h"
+#include "dataset/sidecar.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -402,6 +403,8 @@ static int verify_opened(struct verify *v, struct stk_err *err)
         rc = check_manifest(v, err);
     if (rc == 0)
         rc = check_found_indexes(v, err);
+    if (rc == 0)
+        rc = stk_sidecars_check(v->ds, on_problem, v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
     return rc < 0 ? rc : check_crcs(v, err);

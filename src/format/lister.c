@@ -274,8 +274,10 @@ int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, 
     char text[sizeof err->what];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (l->src && stk_src_is_stream(l->src) && offset >= 0 && n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, " (at this offset of the decompressed data)");
     struct stk_event e = {.type = STK_EV_PROBLEM,
                           .a = (uint64_t)offset,
                           .blob = text,

@@ -187,6 +187,18 @@ def test_idx_leads_to_the_records(stoker, images, tmp_path):
     assert numbers == list(range(len(files)))
 
 
+def test_idx_of_other_records(stoker, images, tmp_path):
+    """MXIndexedRecordIO would read garbage, or miss samples, of a dataset that is called whole."""
+    stoker("pack", images[0], tmp_path / "out", "--format", "recordio", "--shards", "1")
+    rec, idx = tmp_path / "v.rec", tmp_path / "v.idx"
+    rec.write_bytes(only(tmp_path / "out", "*.rec").read_bytes())
+    lines = only(tmp_path / "out", "*.idx").read_text().splitlines(keepends=True)
+    for text, said in (lines, None), (lines[:-1], "of the"), ([*lines[:3], "3\t17\n", *lines[4:]], "line 4"):
+        idx.write_text("".join(text))
+        found = stoker("verify", rec, rc=1 if said else 0)
+        assert not said or "v.idx" in found.out and said in found.out
+
+
 def test_numeric_keys_stay(stoker, tmp_path):
     """Ids of a dataset would change when it is packed again."""
     ids = [5, 3, 900000000000, 0]

@@ -161,6 +161,11 @@ def test_compressed_file(stoker, tmp_path, how):
     stoker("pack", path, packed, "--from-payload", "raw", "--payload", "raw", "--shards", "2")
     assert read_all(packed) == payloads
     assert stoker("verify", path, "--payload", "raw").rc == 0
+    bad = bytearray(b"".join(map(tfr.frame, payloads[:3])))
+    bad[len(payloads[0]) + 40] ^= 1
+    path.write_bytes(gzip.compress(bad))
+    found = stoker("verify", path, "--payload", "raw", rc=1).out
+    assert f"{path}:{len(payloads[0]) + 16}:" in found and "of the decompressed data" in found
 
 
 # ---- ours, read by them ------------------------------------------------------------------------

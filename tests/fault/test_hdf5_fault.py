@@ -52,6 +52,7 @@ def test_truncated_files(stoker, tmp_path, kind):
     for n in sorted({0, 1, 8, 100, len(whole) - 1, *range(512, len(whole), len(whole) // 12)}):
         path.write_bytes(whole[:n])
         check(stoker, path, (1, 4))
+    assert f"a.h5:{n}: truncated" in check(stoker, path, (1, 4)).out
 
 
 @pytest.mark.parametrize("kind", FILES)

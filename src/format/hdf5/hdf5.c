@@ -419,7 +419,7 @@ static hid_t open_apart(const char *path)
     hid_t file = access >= 0 && stk_h5.Pset_fapl_log(access, NULL, 0, 0) >= 0
                      ? stk_h5.Fopen(path, H5F_ACC_RDONLY, access)
                      : -1;
-    if (access >= 0)
+    if (file >= 0) /* each call forgets the errors of the last one, which say why */
         stk_h5.Pclose(access);
     return file;
 }

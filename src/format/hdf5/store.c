@@ -37,6 +37,12 @@ int stk_h5_failed(const char *path, const char *doing, struct stk_err *err)
                            "written by a newer HDF5 than libhdf5 %d.%d.%d of this build (%s): "
                            "h5repack --high=v110 makes a copy that is read, or use a newer libhdf5",
                            H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, why);
+    unsigned long long has, base, said;
+    if (sscanf(why, "truncated file: eof = %llu, sblock->base_addr = %llu, stored_eof = %llu", &has,
+               &base, &said) == 3) /* a user block is not counted */
+        return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(has + base),
+                           "truncated: the file ends here, but should have %llu bytes",
+                           said + base);
     return stk_err_set(err, STK_E_CORRUPT, path, -1, "libhdf5 cannot %s%s%s", doing,
                        *why ? ": " : "", why);
 }
