@@ -11,6 +11,7 @@
 #   make check-frameworks   with the PyTorch and Lightning of PYTHON=python3, a GPU if there is one
 #   make check-advice   predicted gains against what the remedies really save
 #   make check-tune     whether tune finds the change that was planted, on slowfs
+#   make check-faults   every command, one system call failing at a time: right data or a named error
 #   make check-writers  files by twenty-odd other writers, value by value (installs them outside the tree)
 #   make check-bare     demo and tests in a bare Debian, with nothing but make and git
 #   make check-all      the tests, check-builds, check-timing, fuzz, check-stress and check-bare
@@ -73,6 +74,9 @@ check-frameworks: all
 check-writers: all
 	@STOKER=$(BUILD)/stoker tools/check-writers $(ARGS)
 
+check-faults: all
+	@STOKER=$(BUILD)/stoker tools/check-faults $(ARGS)
+
 check-advice: all
 	@STOKER=$(BUILD)/stoker tools/check-advice $(ARGS)
 
@@ -109,4 +113,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-advice check-tune check-writers check-bare check-all bench dist install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-advice check-tune check-faults check-writers check-bare check-all bench dist install format clean

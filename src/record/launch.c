@@ -133,20 +133,28 @@ static void note_end(struct stk_launch *l, int status)
     l->max_resident_bytes = (uint64_t)r.ru_maxrss * 1024;
 }
 
+/* A child that has ended; 0: none. */
+static pid_t ended_child(void)
+{
+    siginfo_t info = {0};
+    int rc;
+    do
+        rc = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+    while (rc < 0 && errno == EINTR);
+    return rc < 0 ? 0 : info.si_pid;
+}
+
 /* Reaps children, and orphans of theirs that were reparented to us. */
 static void reap(struct stk_launch *l)
 {
-    siginfo_t info = {0};
     int status;
-    while (!l->ended && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
-        pid_t pid = info.si_pid;
+    for (pid_t pid; !l->ended && (pid = ended_child()) > 0;) {
         if (l->sampler)
             stk_sampler_reap(l->sampler, pid, &status);
         else
             (void)stk_reap(pid, &status, NULL);
         if (pid == l->child)
             note_end(l, status);
-        info.si_pid = 0;
     }
 }
 
