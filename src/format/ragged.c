@@ -345,8 +345,11 @@ static void find_pairs(struct stk_table_array *a, size_t n)
     free(sorted);
 }
 
+/* What the arrays of one length say together. */
 struct vote {
-    uint64_t length, votes, bytes;
+    uint64_t length, votes;
+    double bytes, cells;
+    bool flat; /* all have one dimension */
 };
 
 static int by_length(const void *x, const void *y)
@@ -363,27 +366,58 @@ static uint64_t length_of(const struct stk_table_array *a, size_t i, const bool 
     return a[i].pair == SIZE_MAX ? a[i].dim[0] : a[a[i].pair].dim[0] - 1;
 }
 
-/* True if the longer of two lengths wins. Many writers store single values as arrays of one row
- * (MATLAB's numbers, metadata): against those the bytes count as well. */
+/* The number of elements. */
+static double cells_of(const struct stk_table_array *a)
+{
+    double n = 1;
+    for (unsigned i = 0; i < a->ndim && i <= STK_MAX_NDIM; i++)
+        n *= (double)a->dim[i];
+    return n;
+}
+
+#define ALONE 64 /* an array weighs so much less if no other one has its length */
+#define SMALL 4  /* lengths of so much less weight than the heaviest do not count */
+
+/* Statistics, the names of classes and other metadata may be more arrays than the data, but the data
+ * is large, and its arrays share their length. Flat arrays as long as a later dimension of the
+ * largest array describe that dimension: the means of all columns. */
+static double weight_of(const struct vote *v, const struct stk_table_array *largest)
+{
+    for (unsigned i = 1; v->flat && i < largest->ndim && i <= STK_MAX_NDIM; i++)
+        if (largest->dim[i] == v->length && largest->dim[0] != v->length)
+            return 0;
+    return v->votes > 1 && v->length > 1 ? v->cells * ALONE : v->cells;
+}
+
+/* True if the longer of two lengths wins. Many writers store single values as arrays of one row:
+ * against those the bytes alone count. */
 static bool wins(const struct vote *longer, const struct vote *best)
 {
     bool tie = longer->votes == best->votes || best->length <= 1;
     return longer->votes > best->votes || (tie && longer->bytes >= best->bytes);
 }
 
-static uint64_t count_votes(struct vote *v, size_t n)
+static uint64_t count_votes(struct vote *v, size_t n, const struct stk_table_array *largest)
 {
     const struct vote *best = NULL;
+    double heaviest = 0;
+    size_t groups = 0;
     qsort(v, n, sizeof *v, by_length);
-    for (size_t i = 0; i < n;) {
-        struct vote *sum = &v[i];
-        for (i++; i < n && v[i].length == sum->length; i++) {
-            sum->votes += v[i].votes;
-            sum->bytes += v[i].bytes;
+    for (size_t i = 0; i < n; groups++) {
+        struct vote sum = v[i];
+        for (i++; i < n && v[i].length == sum.length; i++) {
+            sum.votes += v[i].votes;
+            sum.bytes += v[i].bytes;
+            sum.cells += v[i].cells;
+            sum.flat &= v[i].flat;
         }
-        if (!best || wins(sum, best)) /* lengths ascend */
-            best = sum;
+        v[groups] = sum;
+        double weight = weight_of(&sum, largest);
+        heaviest = weight > heaviest ? weight : heaviest;
     }
+    for (size_t i = 0; i < groups; i++) /* lengths ascend */
+        if (weight_of(&v[i], largest) * SMALL >= heaviest && (!best || wins(&v[i], best)))
+            best = &v[i];
     return best ? best->length : 0;
 }
 
@@ -401,7 +435,8 @@ static void mark_columns(struct stk_table_array *a, size_t n, const bool *is_pai
                          uint64_t count)
 {
     for (size_t i = 0; i < n; i++) {
-        a[i].column = length_of(a, i, is_pair_offsets) == count;
+        uint64_t length = length_of(a, i, is_pair_offsets);
+        a[i].column = length == count || (length != UINT64_MAX && a[i].other && a[i].other == count);
         a[i].skip |= is_pair_offsets[i];
         bool variable = a[i].pair != SIZE_MAX || a[i].kind != STK_ARRAY;
         a[i].is_key =
@@ -421,17 +456,23 @@ void stk_table_choose_rows(struct stk_table_array *a, size_t n, uint64_t count)
 uint64_t stk_table_choose(struct stk_table_array *a, size_t n)
 {
     find_pairs(a, n);
-    struct vote *v = calloc(n ? n : 1, sizeof *v);
+    struct vote *v = calloc(2 * n + 1, sizeof *v);
     bool *is_pair_offsets = pair_offsets(a, n);
     uint64_t count = 0;
-    size_t nvotes = 0;
+    size_t nvotes = 0, largest = 0;
     for (size_t i = 0; v && is_pair_offsets && i < n; i++) {
         uint64_t length = length_of(a, i, is_pair_offsets);
-        if (length != UINT64_MAX)
-            v[nvotes++] = (struct vote){length, 1, a[i].bytes};
+        if (length == UINT64_MAX)
+            continue;
+        struct vote one = {length, 1, (double)a[i].bytes, cells_of(&a[i]), a[i].ndim == 1};
+        largest = !nvotes || one.cells > cells_of(&a[largest]) ? i : largest;
+        v[nvotes++] = one;
+        one.length = a[i].other;
+        if (a[i].other && a[i].other != length)
+            v[nvotes++] = one;
     }
     if (nvotes) {
-        count = count_votes(v, nvotes);
+        count = count_votes(v, nvotes, &a[largest]);
         mark_columns(a, n, is_pair_offsets, count);
     }
     free(v);

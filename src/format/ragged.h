@@ -70,6 +70,7 @@ struct stk_table_array {
     unsigned ndim;       /* of the whole array, including the sample axis */
     uint64_t dim[STK_MAX_NDIM + 1];
     uint64_t bytes; /* of the whole array: breaks ties */
+    uint64_t other; /* not 0: samples may also be along another axis, of this length (MATLAB) */
 
     bool skip;   /* set by the caller or stk_table_split(): no vote, no column, not reported */
     bool column; /* a field of every sample (false for X.offsets: X is the field) */
@@ -77,10 +78,10 @@ struct stk_table_array {
     size_t pair; /* ragged X: the number of its X.offsets; else SIZE_MAX */
 };
 
-/* The rule: arrays vote with their first dimension (ragged pairs with offsets - 1); the length with
- * the most votes wins, then the one with more bytes, then the longer. Arrays of that length are
- * columns, the others are metadata. Returns the number of samples; 0: no array has a first
- * dimension. */
+/* The rule: arrays vote with their first dimension (ragged pairs with offsets - 1). Of the lengths
+ * whose arrays have the most elements, the one with the most votes wins, then the one with more
+ * bytes, then the longer. Arrays of that length are columns, the others are metadata. Returns the
+ * number of samples; 0: no array has a first dimension. */
 uint64_t stk_table_choose(struct stk_table_array *a, size_t n);
 /* The same for a known number of samples. */
 void stk_table_choose_rows(struct stk_table_array *a, size_t n, uint64_t count);

@@ -333,6 +333,58 @@ def test_unknown_filters_are_named(stoker, tmp_path):
             "scale-offset")
 
 
+def test_statistics_are_no_samples(stoker, tmp_path):
+    """Three lists of four statistics outvoted x and y of fifty rows: four samples."""
+    columns = {"x": np.arange(150.).reshape(50, 3), "y": np.arange(50.)}
+    write(tmp_path / "a.h5", {**columns, **{name: np.zeros(4) for name in ("mean", "std", "max")}}, chunks=False)
+    np.savez(tmp_path / "a.npz", **columns, **{name: np.zeros(4) for name in ("mean", "std", "max")})
+    for path in (tmp_path / "a.h5", tmp_path / "a.npz"):
+        same(read_back(stoker, path, tmp_path), columns)
+        assert "a row of x, y" in stoker("load", path, "--batch", 10).out
+
+
+def matlab(path, arrays, **kwargs):
+    with h5py.File(path, "w", userblock_size=512) as f:
+        for name, a in arrays.items():
+            d = f.create_dataset(name, data=a.T, **(kwargs if a.size > 4 else {}))
+            d.attrs["MATLAB_class"] = np.bytes_("double")
+        f["#refs#/a"] = np.zeros(9)
+        f["none"] = np.zeros(2, "u8")
+        f["none"].attrs.update(MATLAB_class=np.bytes_("double"), MATLAB_empty=1)
+    with open(path, "r+b") as f:
+        f.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+
+
+@pytest.mark.parametrize("kwargs", [{}, dict(chunks=True, compression="gzip")], ids=["plain", "gzip"])
+def test_matlab(stoker, tmp_path, kwargs):
+    """MATLAB's matrix of 50 rows and 4 columns was read as 4 samples."""
+    x, y = np.arange(200.).reshape(50, 4), np.arange(50.).reshape(50, 1)
+    boxes = np.arange(50. * 2 * 3).reshape(50, 2, 3)
+    matlab(tmp_path / "a.mat", {"x": x, "y": y, "boxes": boxes, "row": y.T, "mean": np.zeros((1, 4))}, **kwargs)
+    same(read_back(stoker, tmp_path / "a.mat", tmp_path), {"x": x, "y": y[:, 0], "boxes": boxes, "row": y[:, 0]})
+    left_out, taken = notes(stoker, tmp_path / "a.mat")
+    assert left_out["dataset"] == {"mean", "none"} and "MATLAB" in taken["array"]
+    images = np.arange(7. * 5 * 3 * 50).reshape(7, 5, 3, 50)
+    matlab(tmp_path / "b.mat", {"images": images, "y": y}, **kwargs)
+    same(read_back(stoker, tmp_path / "b.mat", tmp_path), {"images": images.T, "y": y[:, 0]})
+
+
+def test_samples_that_matlab_stores_apart(stoker, tmp_path):
+    matlab(tmp_path / "a.mat", {"x": np.zeros((5000, 4999)), "y": np.zeros((5000, 1))}, compression="gzip")
+    assert notes(stoker, tmp_path / "a.mat")[0]["dataset"] == {"x", "none"}
+
+
+def test_open_for_writing(stoker, tmp_path):
+    """A file that a simulation still writes is not damaged."""
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as f:
+        f.create_dataset("x", data=np.zeros((9, 3)), maxshape=(None, 3), chunks=(3, 3))
+        f.swmr_mode = True
+        shutil.copy(tmp_path / "a.h5", tmp_path / "b.h5")
+    said = stoker("verify", tmp_path / "b.h5", rc=3)
+    assert "open for writing" in said.out and "unsupported" in said.out
+    assert "h5clear -s" in stoker("load", tmp_path / "b.h5", rc=4).err
+
+
 def test_external_and_virtual_data_is_refused(stoker, tmp_path):
     """Lost otherwise: zeros in place of data that stands in another file."""
     def make(f):
@@ -346,6 +398,9 @@ def test_external_and_virtual_data_is_refused(stoker, tmp_path):
         f.create_virtual_dataset("v", layout)
     result = stoker("inspect", tmp_path / "b.h5")
     assert "virtual" in result.out
+    with h5py.File(tmp_path / "b.h5", "a") as f:
+        del f["y"]
+    assert "virtual" in stoker("load", tmp_path / "b.h5", rc=4).err
 
 
 @pytest.mark.parametrize("kwargs", [{}, dict(chunks=(4,), compression="gzip")])

@@ -145,5 +145,6 @@ int stk_table_report(struct stk_lister *l, const struct stk_table_array *a, size
     return rc < 0 || !guessed || !voted
                ? rc
                : stk_list_taken(l, "sample", as,
-                                "most have that first dimension; --datasets names others", err);
+                                "of the lengths of the large arrays it is that of most; --datasets names "
+                                "others", err);
 }

@@ -15,13 +15,16 @@ struct stk_h5_dataset {
     struct stk_h5_type type;
     unsigned rank;
     uint64_t dim[STK_H5_MAX_RANK];
+    bool matlab;      /* of a MAT-file: its first dimension is the last one here */
+    bool flat;        /* of two dimensions, one of which is 1: read as a list */
+    bool turned;      /* samples are along the last axis */
     size_t at, whole; /* member: its offset in the compound, and the compound's size; else 0 */
 };
 
 /* All datasets of a file, under all their names. Caller frees with stk_h5_forget(), also on error.
- */
+ * left: why one was left out, if any was. */
 int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct stk_h5_dataset **set,
-                size_t *n, struct stk_err *err);
+                size_t *n, char *left, size_t left_size, struct stk_err *err);
 void stk_h5_forget(struct stk_h5_dataset *set, size_t n);
 
 /* A column that is more than uniform slices: strings, and values in the global heap. */

@@ -23,6 +23,8 @@ struct visit {
     struct stk_h5_dataset *set;
     size_t n;
     hid_t how; /* access to links: never to other files */
+    char *left; /* the last that was left out, and why */
+    size_t left_size;
     struct stk_err *err;
 };
 
@@ -119,8 +121,25 @@ static int add_described(struct visit *v, hid_t type, const struct stk_h5_datase
         return v->err->code;
     own->type = d->type;
     own->rank = d->rank;
+    own->matlab = d->matlab;
+    own->flat = d->flat;
     memcpy(own->dim, d->dim, sizeof own->dim);
     return 0;
+}
+
+/* MATLAB stores all arrays with two dimensions or more, the last one first. */
+static void describe_matlab(hid_t ds, struct stk_h5_dataset *d)
+{
+    d->matlab = d->rank >= 2 && stk_h5.Aexists(ds, "MATLAB_class") > 0;
+    d->flat = d->matlab && d->rank == 2 && (d->dim[0] == 1 || d->dim[1] == 1);
+    if (stk_h5.Aexists(ds, "MATLAB_empty") > 0) { /* it holds the dimensions */
+        d->type.what = STK_H5_REFUSED;
+        snprintf(d->type.why, sizeof d->type.why, "it is empty");
+    }
+    if (d->flat) {
+        d->dim[0] *= d->dim[1];
+        d->rank = 1;
+    }
 }
 
 static int describe(struct visit *v, hid_t ds, const char *name)
@@ -141,6 +160,7 @@ static int describe(struct visit *v, hid_t ds, const char *name)
             d.type.what = STK_H5_REFUSED;
             snprintf(d.type.why, sizeof d.type.why, "it is empty");
         }
+        describe_matlab(ds, &d);
         rc = add_described(v, type, &d);
     }
     if (type >= 0)
@@ -198,8 +218,10 @@ static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *
     v->err = outer;
     if (ds >= 0)
         stk_h5.Dclose(ds);
-    if (rc == STK_E_UNSUPPORTED && v->n < MAX_DATASETS)
+    if (rc == STK_E_UNSUPPORTED && v->n < MAX_DATASETS) {
+        snprintf(v->left, v->left_size, ": %.100s: %.250s", name, why.what);
         return stk_list_left_out(v->l, "dataset", name, why.what, v->err);
+    }
     if (rc == STK_E_CORRUPT)
         return stk_list_problem(v->l, -1, v->err, "dataset '%.200s': %s", name, why.what);
     if (rc < 0)
@@ -209,9 +231,12 @@ static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *
 
 /* ---- links ---- */
 
-/* PyTables keeps its indexes in groups of these names: they only repeat the table. */
-static bool is_pytables_index(const char *name)
+/* PyTables keeps its indexes in groups of these names: they only repeat the table. MATLAB keeps what
+ * cells and objects consist of in such groups. */
+static bool is_internal(const char *name)
 {
+    if (strncmp(name, "#refs#/", 7) == 0 || strncmp(name, "#subsystem#/", 12) == 0)
+        return true;
     for (const char *p = name; p; p = strchr(p, '/'), p = p ? p + 1 : NULL)
         if (strncmp(p, "_i_", 3) == 0 && strchr(p, '/'))
             return true;
@@ -238,7 +263,7 @@ static int visit_hard(struct visit *v, hid_t root, const char *name)
         (void)stk_h5_failed(stk_src_path(v->f->src), "describe an object", &why);
         return stk_list_problem(v->l, -1, v->err, "object '%.200s': %s", name, why.what);
     }
-    if (info.type != H5O_TYPE_DATASET || is_pytables_index(name))
+    if (info.type != H5O_TYPE_DATASET || is_internal(name))
         return 0;
     return add_dataset(v, root, info.addr, name);
 }
@@ -282,10 +307,15 @@ static herr_t refuse_file(const char *parent, const char *group, const char *chi
 }
 
 int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct stk_h5_dataset **set,
-                size_t *n, struct stk_err *err)
+                size_t *n, char *left, size_t left_size, struct stk_err *err)
 {
     struct stk_err why = {0};
-    struct visit v = {.f = f, .l = l, .err = &why, .how = stk_h5.Pcreate(*stk_h5.P_LINK_ACCESS)};
+    struct visit v = {.f = f,
+                      .l = l,
+                      .err = &why,
+                      .how = stk_h5.Pcreate(*stk_h5.P_LINK_ACCESS),
+                      .left = left,
+                      .left_size = left_size};
     /* In creation order if the file records it, as ours do; else by name. */
     unsigned order = 0;
     hid_t root = stk_h5.Gopen2(h5, "/", H5P_DEFAULT);

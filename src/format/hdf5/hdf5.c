@@ -67,6 +67,7 @@ static void as_array(const struct stk_h5_dataset *d, struct stk_table_array *a)
         a->kind = STK_BYTES;
     a->ndim = d->rank ? d->rank + d->type.ndims : 0;
     a->bytes = d->type.size;
+    a->other = d->matlab && !d->flat ? d->dim[d->rank - 1] : 0;
     for (unsigned i = 0; i < d->rank && i < STK_MAX_NDIM + 1; i++) {
         a->dim[i] = d->dim[i];
         if (__builtin_mul_overflow(a->bytes, d->dim[i], &a->bytes))
@@ -144,6 +145,22 @@ static int drop_pandas_names(struct listing *t, struct stk_err *err)
     return rc;
 }
 
+/* Along which axis the samples of MATLAB's arrays are: of a matrix as large in both, along its
+ * rows. */
+static int turn_columns(struct listing *t, struct stk_err *err)
+{
+    bool any = false;
+    for (size_t i = 0; i < t->n; i++) {
+        struct stk_h5_dataset *d = &t->set[i];
+        bool last = t->array[i].other && t->array[i].other == t->count;
+        d->turned = t->array[i].column && last && (d->rank == 2 || d->dim[0] != t->count);
+        any |= d->turned;
+    }
+    return any ? stk_list_taken(t->l, "array", "MATLAB's, with a sample in each row",
+                                "MATLAB stores the first dimension last (MATLAB_class)", err)
+               : 0;
+}
+
 /* If every sample has its own datasets, their number is the number of samples. */
 static int take_families(struct listing *t, struct stk_err *err)
 {
@@ -177,6 +194,8 @@ static int choose_columns(struct listing *t, struct stk_err *err)
         t->count = stk_table_choose(t->array, t->n);
     if (rc == 0)
         rc = drop_refused(t, err);
+    if (rc == 0)
+        rc = turn_columns(t, err);
     if (rc == 0)
         rc = stk_table_report(t->l, t->array, t->n, "dataset", !t->families.n, err);
     for (size_t i = 0; i < t->n; i++)
@@ -255,6 +274,8 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     if (c->set->whole)
         stored = (struct stk_h5_type){.what = STK_H5_OPAQUE, .size = c->set->whole};
     int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &stored, err);
+    if (rc == 0 && c->set->flat)
+        rc = stk_h5_store_flatten(&c->store, err);
     if (rc == 0 && a->pair != SIZE_MAX)
         out->spec.kind = ragged_kind(ds);
     else if (rc == 0)
@@ -352,7 +373,7 @@ static bool only_a_key(const struct listing *t)
 static int list_datasets(struct listing *t, struct stk_err *err)
 {
     const char *path = stk_src_path(t->file.src);
-    int rc = stk_h5_find(&t->file, t->l, t->h5, &t->set, &t->n, err);
+    int rc = stk_h5_find(&t->file, t->l, t->h5, &t->set, &t->n, t->why, sizeof t->why, err);
     if (rc == 0)
         rc = choose_columns(t, err);
     if (rc < 0)

@@ -69,6 +69,8 @@ int stk_h5_store_init(struct stk_h5_store *s, const struct stk_h5_file *f, hid_t
                       const char *name, const struct stk_h5_type *type, struct stk_err *err);
 /* Makes the whole dataset one row: adds a first axis of 1. */
 int stk_h5_store_wrap(struct stk_h5_store *s, struct stk_err *err);
+/* Makes an array of shape (n, 1) or (1, n) a list. */
+int stk_h5_store_flatten(struct stk_h5_store *s, struct stk_err *err);
 void stk_h5_store_release(struct stk_h5_store *s);
 /* Lists every block as an extent. Returns the number of the first. */
 int64_t stk_h5_store_list(struct stk_h5_store *s, struct stk_lister *l, struct stk_err *err);

@@ -80,6 +80,51 @@ static int list_pieces(void *user, struct stk_lister *l, int field, uint64_t row
     return rc;
 }
 
+/* ---- samples along the last axis (MATLAB) ---- */
+
+#define MAX_TURNED (16u << 20) /* elements of all samples: each takes 16 bytes in the index */
+
+/* The elements of a sample, in MATLAB's order of the dimensions: the axis before the last is the
+ * first. */
+static int list_turned(void *user, struct stk_lister *l, int field, uint64_t row,
+                       struct stk_err *err)
+{
+    const struct stk_h5_column *c = user;
+    const struct stk_h5_store *s = &c->store;
+    uint64_t coord[STK_H5_MAX_RANK] = {0}, n = product(s->dim, 0, s->rank - 1);
+    int rc = 0;
+    coord[s->rank - 1] = row;
+    for (uint64_t k = 0; rc == 0 && k < n; k++) {
+        uint64_t number = 0, within = 0;
+        for (unsigned i = 0; i < s->rank; i++) {
+            number = number * s->grid.dim[i] + coord[i] / s->block_dim[i];
+            within = within * s->block_dim[i] + coord[i] % s->block_dim[i];
+        }
+        rc = stk_list_part(l, field, c->first_extent + (int64_t)number, within * s->element,
+                           s->element, err);
+        for (unsigned i = 0; i + 1 < s->rank && ++coord[i] == s->dim[i]; i++)
+            coord[i] = 0;
+    }
+    return rc;
+}
+
+static int turned_column(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err)
+{
+    const struct stk_h5_store *s = &c->store;
+    uint64_t parts = product(s->dim, 0, s->rank - 1);
+    if (parts > MAX_PARTS || parts * s->dim[s->rank - 1] > MAX_TURNED)
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(s->file->src), -1,
+                           "dataset '%.200s': MATLAB stores the %llu numbers of a sample apart; "
+                           "save it with the samples as the last dimension (permute)",
+                           s->name, (unsigned long long)parts);
+    for (unsigned i = 0; i + 1 < s->rank; i++)
+        out->spec.dim[i] = s->dim[s->rank - 2 - i];
+    out->how = STK_TABLE_OTHER;
+    out->parts = list_turned;
+    out->user = c;
+    return 0;
+}
+
 /* Rows cut along several axes: all tiles of a row, assembled by a codec whose name holds their
  * shape. False: the shape does not fit in the name. */
 static bool tiled_column(struct stk_h5_column *c, struct stk_table_column *out)
@@ -157,6 +202,8 @@ static int place_rows(struct stk_h5_column *c, struct stk_table_column *out, str
         (void)char_column(c, out);
     if (c->set->whole)
         return member_column(c, out);
+    if (c->set->turned)
+        return turned_column(c, out, err);
     if (rows_are_whole(s)) {
         out->how = STK_TABLE_UNIFORM;
         out->place = (struct stk_stripe){.first_extent = c->first_extent,

@@ -43,6 +43,10 @@ int stk_h5_failed(const char *path, const char *doing, struct stk_err *err)
         return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(has + base),
                            "truncated: the file ends here, but should have %llu bytes",
                            said + base);
+    if (strstr(why, "already open for"))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "open for writing, or its writer ended without closing it: read it when "
+                           "it is closed; h5clear -s removes the mark of a writer that is gone");
     return stk_err_set(err, STK_E_CORRUPT, path, -1, "libhdf5 cannot %s%s%s", doing,
                        *why ? ": " : "", why);
 }
@@ -443,6 +447,19 @@ int stk_h5_store_wrap(struct stk_h5_store *s, struct stk_err *err)
     shift(s->grid.dim, s->rank);
     shift(s->grid.max, s->rank);
     s->grid.rank = ++s->rank;
+    return 0;
+}
+
+int stk_h5_store_flatten(struct stk_h5_store *s, struct stk_err *err)
+{
+    unsigned drop = s->rank == 2 && s->dim[0] == 1 ? 0 : 1;
+    if (s->rank != 2 || s->dim[drop] != 1 || s->block_dim[drop] != 1)
+        return refuse(s, err, "its chunks are larger than it");
+    s->dim[0] = s->dim[1 - drop];
+    s->block_dim[0] = s->block_dim[1 - drop];
+    s->grid.dim[0] = s->grid.dim[1 - drop];
+    s->grid.max[0] = s->grid.max[1 - drop];
+    s->grid.rank = --s->rank;
     return 0;
 }
 

@@ -169,6 +169,32 @@ static void test_most_arrays_of_a_length_are_the_columns(void)
     CHECK_INT(stk_table_choose(&a[3], 1), 0);
 }
 
+static void test_statistics_are_no_samples(void)
+{
+    struct stk_table_array a[] = {numbers("x", STK_F32, 50, 200), numbers("y", STK_U8, 50, 50),
+                                  numbers("mean", STK_F64, 4, 32), numbers("std", STK_F64, 4, 32),
+                                  numbers("n", STK_I64, 4, 32)};
+    CHECK_INT(stk_table_choose(a, 5), 50);
+    /* Means of the columns of a table that is alone. */
+    struct stk_table_array b[] = {numbers("x", STK_F32, 50, 80000), numbers("mean", STK_F32, 400, 1600),
+                                  numbers("std", STK_F32, 400, 1600),
+                                  numbers("max", STK_F32, 400, 1600)};
+    b[0].ndim = 2;
+    b[0].dim[1] = 400;
+    CHECK_INT(stk_table_choose(b, 4), 50);
+    /* Tables of similar size: most columns win. */
+    struct stk_table_array c[] = {numbers("a", STK_F32, 100, 400), numbers("b", STK_F32, 100, 400),
+                                  numbers("c", STK_F32, 100, 400), numbers("d", STK_F32, 200, 800),
+                                  numbers("e", STK_F32, 200, 800)};
+    CHECK_INT(stk_table_choose(c, 5), 100);
+    /* Samples along another axis. */
+    struct stk_table_array d[] = {numbers("x", STK_F64, 4, 1600), numbers("y", STK_F64, 50, 400)};
+    d[0].ndim = 2;
+    d[0].dim[1] = d[0].other = 50;
+    CHECK_INT(stk_table_choose(d, 2), 50);
+    CHECK(d[0].column && d[1].column);
+}
+
 static void test_ragged_pairs_count_as_one(void)
 {
     struct stk_table_array a[] = {
@@ -298,6 +324,7 @@ int main(int argc, char **argv)
     CHECK_RUN(test_names_that_collide_are_refused);
     CHECK_RUN(test_samples_are_checked_and_come_back);
     CHECK_RUN(test_most_arrays_of_a_length_are_the_columns);
+    CHECK_RUN(test_statistics_are_no_samples);
     CHECK_RUN(test_ragged_pairs_count_as_one);
     CHECK_RUN(test_ragged_values_cross_extents);
     CHECK_RUN(test_damaged_offsets_cost_their_samples);
