@@ -12,6 +12,7 @@
 #define OUTLIER_SHARE 0.05   /* closer than this, no decision changes */
 #define OUTLIER_RUNS  5      /* the deviation of fewer runs means nothing */
 #define OUTLIER_RARE  10     /* one in so many, and one more, may be outliers */
+#define T_DOF_MAX     200 /* of Student's t: beyond, it changes by less than a hundredth */
 #define MODES_RUNS    5      /* the gaps between fewer runs are chance */
 #define MODES_SHARE   0.10   /* a smaller difference is noise */
 #define MODES_GAP     24     /* two or three close values are chance: few runs need a wider gap */
@@ -71,6 +72,30 @@ double stk_t95(double dof)
         return table[(size_t)dof - 1];
     /* The first term of the expansion in 1/dof: three digits from here on. */
     return 1.960 + 2.373 / dof;
+}
+
+/* The integral of cos^(dof - 1) from an angle to a right angle, by Simpson's rule: the tail of
+ * Student's t beyond sqrt(dof) tan(angle), but for a factor. */
+static double tail_from(double angle, double dof)
+{
+    int steps = 64;
+    double h = (acos(0) - angle) / steps, sum = 0;
+    for (int i = 0; i <= steps; i++)
+        sum += (i == 0 || i == steps ? 1 : i % 2 ? 4 : 2) * pow(fabs(cos(angle + i * h)), dof - 1);
+    return sum * h / 3;
+}
+
+double stk_t_of(double dof, double error)
+{
+    if (!(dof >= 1) || error == 0.05)
+        return stk_t95(dof);
+    dof = fmin(dof, T_DOF_MAX);
+    double low = 0, high = acos(0), all = tail_from(0, dof);
+    for (int i = 0; i < 40; i++) {
+        double middle = (low + high) / 2;
+        *(tail_from(middle, dof) > error * all ? &low : &high) = middle;
+    }
+    return sqrt(dof) * tan(low);
 }
 
 /* The largest rank k (from 1) such that [k-th, (n+1-k)-th] of n values contains the median in 95 %

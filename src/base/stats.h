@@ -69,6 +69,8 @@ double stk_quantile_sorted(const double *v, size_t n, double q);
 struct stk_interval stk_middle95(double *v, size_t n);
 /* Two-sided 95 % quantile of Student's t; dof may be a fraction. NaN below 1. */
 double stk_t95(double dof);
+/* The same for any two-sided error: 0.05 gives stk_t95(). */
+double stk_t_of(double dof, double error);
 
 /* How many single runs a median of this many is worth, for normal noise: 2/pi of them in the
  * limit. */

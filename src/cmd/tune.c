@@ -446,10 +446,10 @@ const struct stk_cmd stk_cmd_tune = {
         "dataset, which is read as programs usually do, or -- and a command, which is profiled "
         "first.\n\n"
         "Replays its I/O as it is and with each change "
-        "that may help, interleaved, on this storage, until the differences are clear of the noise or the budget is spent. Winners "
+        "that may help, interleaved, on this storage, until the differences are known or the budget is spent. Winners "
         "and their combinations are measured a second time, and ranked: how many times as fast an "
-        "epoch is, what the change costs, and how to make it. Nothing is recommended whose gain "
-        "is within the noise.\n\n"
+        "epoch is, what the change costs, and how to make it. Nothing is recommended that is not "
+        "shown to be faster.\n\n"
         "The data is only read. Everything else is made in a folder beside it, which is removed "
         "at the end. After Ctrl-C the table shows what is known so far, and the folder stays, so "
         "that --resume can continue.",

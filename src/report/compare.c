@@ -319,23 +319,29 @@ static void put_differences(const struct stk_report *before, const struct stk_re
     put_datasets(before->a, after->a, line);
 }
 
+/* One run each. */
+static struct stk_verdict verdict_of(const struct stk_report *before,
+                                     const struct stk_report *after)
+{
+    static const struct stk_noise unknown = {.relative_sd = NAN};
+    double x = before->a->p->run_s, y = after->a->p->run_s;
+    const struct stk_timed a = {y > 0 ? y : NAN, 1, &unknown}, b = {x > 0 ? x : NAN, 1, &unknown};
+    return stk_verdict_of(&a, &b, STK_VERDICT_ALIKE, 1);
+}
+
 static void put_verdict(const struct stk_report *before, const struct stk_report *after,
                         struct stk_buf *out)
 {
-    char was[40], is[40], by[40];
-    double x = before->a->p->run_s, y = after->a->p->run_s;
+    char was[40], is[40], text[STK_VERDICT_TEXT];
     struct stk_buf line = STK_BUF_INIT;
-    if (!(x > 0) || !(y > 0))
+    struct stk_verdict v = verdict_of(before, after);
+    if (isnan(v.times))
         return;
-    stk_buf_printf(&line, "The run took %s instead of %s", stk_word_time(y, is, sizeof is),
-                   stk_word_time(x, was, sizeof was));
-    if (fabs(y / x - 1) < 0.01)
-        stk_buf_puts(&line, ", about the same.");
-    else
-        stk_buf_printf(&line, ": %s as fast, %s %s.", stk_word_times(x / y, by, sizeof by),
-                       stk_word_time(fabs(x - y), was, sizeof was), y < x ? "less" : "more");
+    stk_buf_printf(&line, "The run took %s instead of %s: %s.",
+                   stk_word_time(after->a->p->run_s, is, sizeof is),
+                   stk_word_time(before->a->p->run_s, was, sizeof was),
+                   stk_verdict_text(&v, text, sizeof text));
     put_differences(before, after, &line);
-    stk_buf_puts(&line, " One run each: how much of that is chance is unknown.");
     stk_buf_putc(out, '\n');
     stk_report_wrapped(stk_buf_cstr(&line), 0, after->columns, out);
     stk_buf_release(&line);
@@ -401,7 +407,10 @@ void stk_report_compare_json(const struct stk_report *before, const struct stk_r
     }
     struct stk_buf why = STK_BUF_INIT;
     bool comparable = stk_report_comparable(before, after);
+    const struct stk_verdict v = verdict_of(before, after);
     stk_jw_put_bool(w, "comparable", comparable);
+    if (comparable)
+        stk_report_verdict(w, "verdict", &v);
     put_refusal("before", before->a->p, &why);
     put_refusal("after", after->a->p, &why);
     if (comparable)

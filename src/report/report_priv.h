@@ -3,6 +3,7 @@
 #define STK_REPORT_PRIV_H
 
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "report/report.h"
 
 /* The nearest count: the conversion is only defined for doubles in range. */
@@ -82,5 +83,7 @@ void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findi
 
 /* [low, high], or null if it is unknown. */
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i);
+/* Null without runs. */
+void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v);
 
 #endif

@@ -109,7 +109,8 @@ static void write_plateau(const struct stk_plateau *p, struct stk_jw *w)
     put_n(w, "best_share_at", p->found, p->best_n);
     stk_jw_put_bool(w, "noise_known", p->noise_known);
     stk_jw_put_bool(w, "sure", p->found && p->sure);
-    stk_jw_put_bool(w, "last_step_within_noise", p->last_step_in_noise);
+    if (p->has_last_step)
+        stk_report_verdict(w, "last_step", &p->last_step);
     stk_jw_close(w, '}');
 }
 
@@ -197,7 +198,11 @@ static void write_comparison(const struct stk_comparison *c, struct stk_jw *w)
     stk_jw_put_f64(w, "speed_of_b", c->speed);
     stk_jw_put_f64(w, "su_of_b", c->su);
     stk_jw_put_u64(w, "common_n", c->common);
-    put_n(w, "clear_of_noise", c->noise_known, c->clear);
+    put_n(w, "clear_of_noise", stk_interval_known(c->at_best.ci), c->clear);
+    put_n(w, "n", c->n > 0, c->n);
+    if (c->n)
+        stk_report_verdict(w, "at_n", &c->at_n);
+    stk_report_verdict(w, "at_best", &c->at_best);
     stk_jw_put_str(w, "text", c->text);
     stk_jw_close(w, '}');
 }
@@ -214,11 +219,7 @@ static void write_placement(const struct stk_scaling *all, struct stk_jw *w)
     stk_jw_put_u64(w, "n", p->n);
     stk_jw_put_u64(w, "best", p->best);
     stk_jw_put_f64(w, "speed", p->speed);
-    stk_jw_key(w, "clear_of_noise");
-    if (p->noise_known)
-        stk_jw_bool(w, p->clear);
-    else
-        stk_jw_null(w);
+    stk_report_verdict(w, "verdict", &p->verdict);
     stk_jw_put_str(w, "text", p->text);
     stk_jw_close(w, '}');
 }

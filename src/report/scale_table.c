@@ -117,7 +117,8 @@ static void heading(const struct stk_scaling *all, const struct stk_scaling_seri
 }
 
 /* Why SUs are missing, and what relative SUs are then. */
-static void explain_su(const struct stk_scaling_series *s, bool some, struct stk_buf *out)
+static void explain_su(const struct stk_scaling *all, const struct stk_scaling_series *s, bool some,
+                       struct stk_buf *out)
 {
     static const struct {
         unsigned bit;
@@ -140,6 +141,13 @@ static void explain_su(const struct stk_scaling_series *s, bool some, struct stk
         stk_report_wrapped(stk_buf_cstr(&b), 2, 80, out);
     if (!s->su_known)
         stk_buf_puts(out, "  relative SU = N / speedup, as if cores, GPUs and nodes grew with N\n");
+    if (s->su_known && all->study->metric && some) {
+        stk_buf_reset(&b);
+        stk_buf_printf(&b, "relative SU counts the work that %.60s measures, SU the whole run: they "
+                           "grow differently",
+                       all->study->metric);
+        stk_report_wrapped(stk_buf_cstr(&b), 2, 80, out);
+    }
     stk_buf_release(&b);
 }
 
@@ -177,7 +185,7 @@ static void footnote(const struct stk_scaling *all, const struct stk_scaling_ser
         stk_buf_putc(out, '\n');
     }
     if (s->base < s->nrows)
-        explain_su(s, su, out);
+        explain_su(all, s, su, out);
 }
 
 void stk_scale_table(const struct stk_scaling *all, size_t series, bool utf8, struct stk_buf *out)

@@ -92,21 +92,24 @@ static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_
                         unsigned columns, struct stk_buf *out)
 {
     const struct stk_plateau *p = &s->plateau;
-    char n[80], m[80];
+    char n[80], m[80], step[STK_VERDICT_TEXT];
     const struct stk_scaling_row *last = &s->row[s->last];
+    bool doubt = p->has_last_step && stk_interval_known(p->last_step.ci) &&
+                 p->last_step.kind != STK_VERDICT_FASTER;
     if (p->found)
         sentence(out, columns,
                  "Plateau: %s. No larger N measured gains a quarter of its proportional share; "
                  "the best, %s, gains %.0f %% of it%s.",
                  stk_scaling_n(all, p->n, n, sizeof n), stk_scaling_n(all, p->best_n, m, sizeof m),
                  100 * fmax(p->best_share, 0),
-                 !p->noise_known ? " (noise unknown)"
-                 : p->sure       ? ", also at the edge of the noise"
-                                 : "; with this noise it may begin later");
+                 p->sure           ? ""
+                 : p->noise_known ? "; more runs may show that it begins later"
+                                  : "; whether it begins later is not known from one run of each");
     else
-        sentence(out, columns, "Plateau: none up to %s%s.",
+        sentence(out, columns, "Plateau: none up to %s%s%s.",
                  stk_scaling_n(all, last->n, n, sizeof n),
-                 p->last_step_in_noise ? ", but the last step is within the noise" : "");
+                 doubt ? "; its last step: " : "",
+                 doubt ? stk_verdict_text(&p->last_step, step, sizeof step) : "");
 }
 
 static void say_predictions(const struct stk_scaling *all, const struct stk_scaling_series *s,

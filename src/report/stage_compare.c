@@ -156,51 +156,86 @@ static const char *interval(struct stk_interval i, double factor, char *buf, siz
     return buf;
 }
 
+/* "flat up to 2 jobs at once (same within 8 %)", and from where on that is not known. */
+static void put_flat_text(const struct stk_bend *b, unsigned long long first, struct stk_buf *out)
+{
+    unsigned long long flat = b->flat_to, unclear = b->unclear_at;
+    char text[STK_VERDICT_TEXT];
+    struct stk_verdict same = {.kind = STK_VERDICT_SAME, .ci = {1, 1 + b->flat_within}};
+    if (b->flat_within > 0)
+        stk_buf_printf(out, "flat up to %llu jobs at once (%s)", flat,
+                       stk_verdict_word(&same, text, sizeof text));
+    if (unclear)
+        stk_buf_printf(out, "%s%llu jobs at once against %llu: %s", b->flat_within > 0 ? "; " : "",
+                       unclear, first,
+                       stk_verdict_text(&b->unclear, text, sizeof text));
+    if (b->rises_at)
+        stk_buf_printf(out, "%slonger with %llu jobs at once",
+                       b->flat_within > 0 || unclear ? "; " : "",
+                       (unsigned long long)b->rises_at);
+}
+
 /* Empty: nothing can be said. */
 static void put_bend_text(const struct stk_compare *c, const struct stk_compare_form *f,
                           struct stk_buf *out)
 {
     const struct stk_bend *b = &f->bend;
-    const char *id = f->form->id;
-    unsigned long long flat = b->flat_to, rises = b->rises_at;
     char range[64], total[32];
     double one = (double)c->bytes / b->t1_s;
     bool here = c->via->can & STK_VIA_CHOOSES;
+    if (f->ntimes < 2 && b->kind == STK_BEND_UNKNOWN)
+        return;
+    stk_buf_printf(out, "%s: ", f->form->id);
+    put_flat_text(b, f->times[0].n, out);
     if (b->kind == STK_BEND_FLAT)
-        stk_buf_printf(out, "%s: flat up to %llu jobs at once, the most measured.", id, flat);
+        stk_buf_puts(out, ", the most measured");
     else if (b->kind != STK_BEND_UNKNOWN && b->poor)
-        stk_buf_printf(out, "%s: flat up to %llu, longer with %llu jobs at once; no law fits.", id,
-                       flat, rises);
+        stk_buf_puts(out, "; no law fits");
     else if (b->kind == STK_BEND_LIMIT)
-        stk_buf_printf(out,
-                       "%s: flat up to %llu, longer with %llu jobs at once; bends at %.3g%s, where "
-                       "the jobs take all that %s, %s/s.",
-                       id, flat, rises, b->at, interval(b->ci, 1, range, sizeof range),
+        stk_buf_printf(out, "; bends at %.3g%s, where the jobs take all that %s, %s/s", b->at,
+                       interval(b->ci, 1, range, sizeof range),
                        here ? "the storage, or this node, can give" : "the storage can give",
                        stk_format_size((uint64_t)(one * b->at), total, sizeof total));
     else if (b->kind == STK_BEND_CONTENTION)
-        stk_buf_printf(out,
-                       "%s: flat up to %llu, longer with %llu jobs at once; no bend: every further "
-                       "job adds %.3g %% of the time of one%s.",
-                       id, flat, rises, 100 * b->share, interval(b->ci, 100, range, sizeof range));
+        stk_buf_printf(out, "; no bend: every further job adds %.3g %% of the time of one%s",
+                       100 * b->share, interval(b->ci, 100, range, sizeof range));
+    stk_buf_putc(out, '.');
+}
+
+/* The other form that took least; NULL: none. */
+static const struct stk_compare_form *rival_of(const struct stk_compare *c,
+                                               const struct stk_compare_form *best)
+{
+    const struct stk_compare_form *least = NULL;
+    for (size_t i = 0; i < STK_FORMS; i++)
+        if (has_times(&c->form[i]) && &c->form[i] != best &&
+            (!least || c->form[i].times[0].last_s < least->times[0].last_s))
+            least = &c->form[i];
+    return least;
 }
 
 static void put_best_text(const struct stk_compare *c, struct stk_buf *out)
 {
     const struct stk_compare_form *best = stk_compare_best(c), *files = &c->form[STK_FORM_FILES];
-    char a[32];
-    if (!best || !has_times(files))
+    const struct stk_compare_form *other = best && best != files ? files : rival_of(c, files);
+    char a[32], text[STK_VERDICT_TEXT];
+    if (!best || !other || !has_times(files))
         return;
+    struct stk_verdict v = best == files ? stk_compare_verdict(other, files)
+                                         : stk_compare_verdict(best, files);
+    stk_verdict_text(&v, text, sizeof text);
+    if (best == files) {
+        stk_buf_printf(out, "Stage it as it is: no other form is shown to be faster. %s against "
+                            "files: %s.",
+                       other->form->id, text);
+        return;
+    }
     double after = stk_compare_pays_after(best, files);
-    if (best == files)
-        stk_buf_puts(out, "Stage it as it is: no other form measured is clearly faster.");
-    else
-        stk_buf_printf(out,
-                       "Use %s: %.3gx as fast as files; preparing it takes %s once, which it saves "
-                       "in %.0f staging%s. No other form measured is clearly faster.",
-                       best->form->id, files->times[0].last_s / best->times[0].last_s,
-                       stk_format_duration(best->prepare_s, a, sizeof a), after,
-                       after == 1 ? "" : "s");
+    stk_buf_printf(out,
+                   "Use %s: against files %s; preparing it takes %s once, which it saves in %.0f "
+                   "staging%s.",
+                   best->form->id, text, stk_format_duration(best->prepare_s, a, sizeof a), after,
+                   after == 1 ? "" : "s");
 }
 
 static void say(const struct stk_compare *c, const struct stk_compare_form *f, unsigned columns,
@@ -267,6 +302,14 @@ static void put_bend(struct stk_jw *w, const struct stk_bend *b)
         stk_jw_u64(w, b->rises_at);
     else
         stk_jw_null(w);
+    stk_jw_key(w, "unclear_at");
+    if (b->unclear_at)
+        stk_jw_u64(w, b->unclear_at);
+    else
+        stk_jw_null(w);
+    if (b->unclear_at)
+        stk_report_verdict(w, "unclear", &b->unclear);
+    stk_jw_put_f64(w, "flat_within", b->flat_within);
     stk_jw_put_f64(w, "one_job_s", b->t1_s);
     stk_jw_put_f64(w, "at", b->at);
     stk_jw_put_f64(w, "share", b->share);
@@ -298,6 +341,10 @@ static void put_form(struct stk_jw *w, const struct stk_compare *c,
     stk_jw_put_f64(w, "prepare_s", f->prepare_s);
     stk_jw_put_u64(w, "files", f->files);
     stk_jw_put_u64(w, "bytes", f->bytes);
+    if (has_times(f) && has_times(&c->form[STK_FORM_FILES]) && f != &c->form[STK_FORM_FILES]) {
+        const struct stk_verdict v = stk_compare_verdict(f, &c->form[STK_FORM_FILES]);
+        stk_report_verdict(w, "against_files", &v);
+    }
     stk_jw_put_f64(w, "pays_after", stk_compare_pays_after(f, &c->form[STK_FORM_FILES]));
     put_times(w, f);
     put_bend(w, &f->bend);

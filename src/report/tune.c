@@ -94,16 +94,24 @@ static const char *predicted_text(const struct stk_tune *t, const struct stk_tun
     return buf;
 }
 
-static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_candidate *c)
+/* In one or two words. */
+static const char *verdict_text(const struct stk_tune *t, const struct stk_tune_candidate *c,
+                                char *buf, size_t size)
 {
-    static const char *const words[] = {
-        [STK_TUNE_GAIN] = "faster",           [STK_TUNE_NOTHING] = "no gain",
-        [STK_TUNE_UNCLEAR] = "unclear",  [STK_TUNE_DROPPED] = "not tried",
-        [STK_TUNE_SKIPPED] = "not tried",     [STK_TUNE_FAILED] = "failed",
-    };
-    return !c->nchanges                          ? ""
-           : t->best && c == &t->candidate[t->best] ? (t->chosen ? "chosen" : "best")
-                                                    : words[c->verdict];
+    bool timed = !isnan(c->gain.times);
+    switch (c->verdict) {
+    case STK_TUNE_FAILED:
+        return "failed";
+    case STK_TUNE_DROPPED:
+    case STK_TUNE_SKIPPED:
+        return "not tried";
+    default:
+        return !c->nchanges                                ? ""
+               : t->best && c == &t->candidate[t->best] ? (t->chosen ? "chosen" : "best")
+               : timed                                     ? stk_verdict_word(&c->gain, buf, size)
+               : c->verdict == STK_TUNE_NOTHING            ? "slower"
+                                                           : "not known";
+    }
 }
 
 /* "~1.2 s": of a sample, multiplied. */
@@ -178,7 +186,7 @@ static void put_table(const struct stk_tune *t, const char *align, void (*rows)(
 static void table_row(const struct stk_tune *t, const struct stk_tune_candidate *c, size_t number,
                       struct table *x)
 {
-    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "", shown[40];
+    char epoch[32], use[32] = "", times[64], predicted[32], n[24] = "", shown[40], word[40];
     if (!isnan(c->utilisation))
         stk_percent_text(c->utilisation, use, sizeof use);
     if (c->nchanges)
@@ -187,7 +195,7 @@ static void table_row(const struct stk_tune *t, const struct stk_tune_candidate 
         n, c->label,
         marked(t, duration_text(c->epoch_s, epoch, sizeof epoch), shown, sizeof shown), use,
         times_text(c, times, sizeof times), predicted_text(t, c, predicted, sizeof predicted),
-        verdict_text(t, c)};
+        verdict_text(t, c, word, sizeof word)};
     put_row(x, cell);
 }
 
@@ -252,6 +260,7 @@ static void write_reason(const struct stk_tune *t, size_t first, unsigned column
                          struct stk_buf *out)
 {
     struct stk_buf names = STK_BUF_INIT;
+    char word[40];
     const struct stk_tune_candidate *one = &t->candidate[first];
     for (size_t i = 1; i < t->n; i++) {
         const struct stk_tune_candidate *c = &t->candidate[i];
@@ -263,7 +272,8 @@ static void write_reason(const struct stk_tune *t, size_t first, unsigned column
         }
         stk_buf_printf(&names, "%s%s", names.len ? ", " : "", c->label);
     }
-    sentence(out, columns, "%s: %s, %s.", stk_buf_cstr(&names), verdict_text(t, one), one->why);
+    sentence(out, columns, "%s: %s, %s.", stk_buf_cstr(&names),
+             verdict_text(t, one, word, sizeof word), one->why);
     stk_buf_release(&names);
 }
 
@@ -276,7 +286,34 @@ static void write_untried(const struct stk_tune *t, unsigned columns, struct stk
         sentence(out, columns, "%s.", t->note[i]);
 }
 
-static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+/* The change that is most likely to help, of those whose runs do not show it. */
+static const struct stk_tune_candidate *most_likely(const struct stk_tune *t)
+{
+    const struct stk_tune_candidate *best = NULL;
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        if (c->verdict == STK_TUNE_UNCLEAR && is_measured(c) &&
+            (!best || c->gain.times > best->gain.times))
+            best = c;
+    }
+    return best;
+}
+
+static void put_unclear(const struct stk_tune *t, size_t unclear, struct stk_buf *out)
+{
+    const struct stk_tune_candidate *c = most_likely(t);
+    char text[STK_VERDICT_TEXT];
+    if (!c) {
+        stk_buf_puts(out, "Not known: the changes were not measured to the end.");
+        return;
+    }
+    stk_buf_printf(out, "Not known yet for %zu change%s. The most promising, %s: %s. A larger "
+                        "--budget makes more runs.",
+                   unclear, unclear == 1 ? "" : "s", c->label,
+                   stk_verdict_text(&c->gain, text, sizeof text));
+}
+
+static void put_nothing(const struct stk_tune *t, struct stk_buf *out)
 {
     const struct stk_tune_candidate *base = &t->candidate[0];
     char use[32];
@@ -288,43 +325,56 @@ static void write_nothing(const struct stk_tune *t, unsigned columns, struct stk
     }
     bool none = !count(t, true) && !t->stopped;
     if (none && (failed || unclear))
-        sentence(out, columns, "Not known: no run of a change has ended well. See above why.");
+        stk_buf_puts(out, "Not known: no run of a change has ended well. See above why.");
     else if (none && skipped)
-        sentence(out, columns,
-                 "Not known: no change was tried, and %zu might help. See above what each needs.",
-                 skipped);
+        stk_buf_printf(out,
+                       "Not known: no change was tried, and %zu might help. See above what each "
+                       "needs.",
+                       skipped);
     else if (unclear || t->stopped)
-        sentence(out, columns,
-                 "No clear gain so far: %zu of the changes may help or not, within the noise of "
-                 "the runs. A larger --budget, or a quieter machine, tells.",
-                 unclear);
+        put_unclear(t, unclear, out);
     else if (!isnan(base->utilisation) && base->utilisation > 0.95)
-        sentence(out, columns, "Nothing to gain: the accelerators are busy for %s of the time.",
-                 stk_percent_text(base->utilisation, use, sizeof use));
+        stk_buf_printf(out, "Nothing to gain: the accelerators are busy for %s of the time.",
+                       stk_percent_text(base->utilisation, use, sizeof use));
     else if (t->n == 1)
-        sentence(out, columns, "Nothing was tried: tune knows no change for what this job does.");
+        stk_buf_puts(out, "Nothing was tried: tune knows no change for what this job does.");
     else
-        sentence(out, columns,
-                 "Nothing to gain: no change that was tried makes an epoch faster by more than "
-                 "%.0f %%.",
-                 100 * t->least);
+        stk_buf_printf(out,
+                       "Nothing to gain: no change that was tried makes an epoch faster by more "
+                       "than %.0f %%.",
+                       100 * t->least);
+}
+
+void stk_tune_said(const struct stk_tune *t, struct stk_buf *out)
+{
+    const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
+    char before[32], after[32], text[STK_VERDICT_TEXT];
+    if (!t->best)
+        put_nothing(t, out);
+    else if (isnan(c->gain.times))
+        stk_buf_printf(out, "Chosen: %s. It was not measured%s%s.", c->label,
+                       c->why[0] ? ": " : "", c->why);
+    else
+        stk_buf_printf(out, "%s: %s. An epoch takes %s instead of %s: %s%s%s%s.",
+                       t->chosen ? "Chosen" : "Best", c->label,
+                       stk_format_duration(c->epoch_s, after, sizeof after),
+                       stk_format_duration(base->epoch_s, before, sizeof before),
+                       stk_verdict_text(&c->gain, text, sizeof text), c->why[0] ? " (" : "", c->why,
+                       c->why[0] ? ")" : "");
+}
+
+static void write_said(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
+{
+    struct stk_buf said = STK_BUF_INIT;
+    stk_tune_said(t, &said);
+    sentence(out, columns, "%s", stk_buf_cstr(&said));
+    stk_buf_release(&said);
 }
 
 static void write_best(const struct stk_tune *t, unsigned columns, struct stk_buf *out)
 {
-    const struct stk_tune_candidate *c = &t->candidate[t->best], *base = &t->candidate[0];
+    const struct stk_tune_candidate *c = &t->candidate[t->best];
     struct stk_snippets code = {0};
-    char before[32], after[32];
-    if (isnan(c->gain.times))
-        sentence(out, columns, "Chosen: %s. It was not measured%s%s.", c->label,
-                 c->why[0] ? ": " : "", c->why);
-    else
-        sentence(out, columns, "%s: %s. An epoch takes %s instead of %s, %.*f times as fast%s%s%s.",
-                 t->chosen ? "Chosen" : "Best", c->label,
-                 stk_format_duration(c->epoch_s, after, sizeof after),
-                 stk_format_duration(base->epoch_s, before, sizeof before),
-                 decimals_of(c->gain.times), c->gain.times,
-                 c->why[0] ? " (" : "", c->why, c->why[0] ? ")" : "");
     for (size_t i = 0; i < c->nchanges; i++)
         if (stk_tune_advice(&c->change[i]))
             sentence(out, columns, "Note: %s.", stk_tune_advice(&c->change[i]));
@@ -353,23 +403,18 @@ void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, stru
     write_untried(t, columns, out);
     if (t->nnotes || count(t, false))
         stk_buf_putc(out, '\n');
+    write_said(t, columns, out);
     if (t->best)
         write_best(t, columns, out);
-    else
-        write_nothing(t, columns, out);
 }
 
 void stk_tune_check_text(const struct stk_tune_check *c, unsigned columns, struct stk_buf *out)
 {
-    char before[32], after[32], range[64] = "";
-    bool clear = stk_interval_known(c->gain.ci) && (c->gain.ci.lo > 1 || c->gain.ci.hi < 1);
-    if (stk_interval_known(c->gain.ci))
-        snprintf(range, sizeof range, " (95 %%: %.2f to %.2f)", c->gain.ci.lo, c->gain.ci.hi);
-    sentence(out, columns,
-             "The command takes %s instead of %s: %.2f times as fast%s, from %zu pairs of runs%s.",
+    char before[32], after[32], text[STK_VERDICT_TEXT];
+    sentence(out, columns, "The command takes %s instead of %s: %s, from %zu pairs of runs.",
              stk_format_duration(c->after_s, after, sizeof after),
-             stk_format_duration(c->before_s, before, sizeof before), c->gain.times, range,
-             c->gain.pairs, clear ? "" : "; the difference is within the noise");
+             stk_format_duration(c->before_s, before, sizeof before),
+             stk_verdict_text(&c->gain, text, sizeof text), c->gain.runs);
     if (c->failed_before || c->failed_after)
         sentence(out, columns,
                  "%zu runs before and %zu after the change failed and do not count: the command does "

@@ -6,6 +6,8 @@
 
 void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, struct stk_buf *out);
 /* Members of the open object. */
+/* The verdict: what to change, or why nothing. */
+void stk_tune_said(const struct stk_tune *t, struct stk_buf *out);
 void stk_tune_json(const struct stk_tune *t, struct stk_jw *w);
 /* The code that carries out a candidate, for people to paste. Caller frees with
  * stk_snippets_release(). */

@@ -66,7 +66,9 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
     stk_jw_put_f64(w, "times", c->gain.times);
     /* The baseline is compared with itself: it has no interval. */
     stk_report_interval(w, "times_ci", c->nchanges ? c->gain.ci : (struct stk_interval){NAN, NAN});
-    stk_jw_put_u64(w, "pairs", c->gain.pairs);
+    stk_jw_put_u64(w, "pairs", c->gain.runs);
+    if (c->nchanges)
+        stk_report_verdict(w, "against_baseline", &c->gain);
     stk_jw_put_f64(w, "cpus_busy", c->cores);
     stk_jw_put_u64(w, "runs", c->runs);
     stk_jw_put_bool(w, "confirmed", c->confirmed);
@@ -82,6 +84,7 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
 
 void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
 {
+    struct stk_buf said = STK_BUF_INIT;
     stk_jw_put_str(w, "name", t->name);
     stk_jw_put_str(w, "file_system", t->file_system);
     stk_jw_put_u64(w, "files", t->files);
@@ -97,6 +100,9 @@ void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
     stk_jw_put_str(w, "folder", t->dir);
     stk_jw_put_str(w, "best", t->best ? t->candidate[t->best].id : NULL);
     stk_jw_put_bool(w, "chosen", t->chosen);
+    stk_tune_said(t, &said);
+    stk_jw_put_str(w, "verdict", stk_buf_cstr(&said));
+    stk_buf_release(&said);
     stk_jw_key(w, "candidates");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < t->n; i++)
@@ -117,6 +123,7 @@ void stk_tune_check_json(const struct stk_tune_check *c, struct stk_jw *w)
     stk_jw_put_u64(w, "failed_after", c->failed_after);
     stk_jw_put_f64(w, "times", c->gain.times);
     stk_report_interval(w, "times_ci", c->gain.ci);
-    stk_jw_put_u64(w, "pairs", c->gain.pairs);
+    stk_jw_put_u64(w, "pairs", c->gain.runs);
+    stk_report_verdict(w, "verdict", &c->gain);
     stk_jw_close(w, '}');
 }

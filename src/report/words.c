@@ -1,6 +1,7 @@
 /*
  * words.c - numbers and names as the report shows them: short, aligned, and safe.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -319,4 +320,26 @@ void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval 
     stk_jw_f64(w, i.lo);
     stk_jw_f64(w, i.hi);
     stk_jw_close(w, ']');
+}
+
+void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v)
+{
+    char text[STK_VERDICT_TEXT];
+    stk_jw_key(w, key);
+    if (isnan(v->times)) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "is", stk_verdict_id(v->kind));
+    stk_jw_put_f64(w, "times", v->times);
+    stk_report_interval(w, "times_ci", v->ci);
+    stk_jw_put_u64(w, "runs", v->runs);
+    stk_jw_key(w, "more_runs");
+    if (v->more)
+        stk_jw_u64(w, v->more);
+    else
+        stk_jw_null(w);
+    stk_jw_put_str(w, "text", stk_verdict_text(v, text, sizeof text));
+    stk_jw_close(w, '}');
 }

@@ -51,12 +51,15 @@ static bool is_plateau(const struct stk_scaling_series *s, size_t at, struct stk
     return p->found;
 }
 
-static bool last_step_in_noise(const struct stk_scaling_series *s)
+/* The two largest N. False: there is one. */
+static bool last_step(const struct stk_scaling_series *s, struct stk_verdict *v)
 {
     size_t before = s->last;
     while (before-- > s->base)
-        if (s->row[before].runs)
-            return s->noise.dof >= 1 && !stk_scaling_differ(s, &s->row[before], &s->row[s->last]);
+        if (s->row[before].runs) {
+            *v = stk_scaling_verdict(s, &s->row[s->last], s, &s->row[before], 1);
+            return true;
+        }
     return false;
 }
 
@@ -66,7 +69,7 @@ void stk_scaling_plateau(struct stk_scaling_series *s)
     for (size_t i = 0; i < s->nrows && !s->plateau.found; i++)
         if (s->row[i].runs && !is_plateau(s, i, &s->plateau))
             s->plateau = (struct stk_plateau){.noise_known = s->noise.dof >= 1};
-    s->plateau.last_step_in_noise = last_step_in_noise(s);
+    s->plateau.has_last_step = last_step(s, &s->plateau.last_step);
 }
 
 /* ---- sentences ---------------------------------------------------------------------------- */
@@ -143,24 +146,54 @@ static size_t best_row(const struct stk_scaling_series *s, score *f)
     return best;
 }
 
+/* The smallest N that is not shown to be slower than the fastest, and is hardly slower; NULL: none.
+ * Of all others that are not shown to be slower, *doubt is the smallest. */
+static const struct stk_scaling_row *nearly_as_fast(const struct stk_scaling_series *s,
+                                                    const struct stk_scaling_row *first,
+                                                    const struct stk_scaling_row **doubt)
+{
+    *doubt = NULL;
+    for (const struct stk_scaling_row *r = &s->row[s->base]; r < first; r++) {
+        struct stk_verdict v = {.times = NAN};
+        if (r->runs)
+            v = stk_scaling_verdict(s, r, s, first, s->nrows - 1);
+        bool known = stk_interval_known(v.ci), close = v.times >= 1 / (1 + STK_VERDICT_ALIKE);
+        if (!r->runs || v.kind == STK_VERDICT_SLOWER)
+            continue;
+        if (v.times >= 1 || (close && known))
+            return r;
+        *doubt = *doubt ? *doubt : r;
+    }
+    return NULL;
+}
+
 static void choose_fastest(const struct stk_scaling *all, const struct stk_scaling_series *s,
                            struct stk_choice *c)
 {
-    size_t first = best_row(s, by_speed);
-    char n[80];
-    c->row = s->base;
-    while (c->row < first &&
-           (!s->row[c->row].runs || stk_scaling_differ(s, &s->row[c->row], &s->row[first])))
-        c->row++;
-    describe(all, s, "Fastest", c);
-    if (c->row != first)
-        because(c, "%s was %.1f %% faster, which is within the noise",
-                stk_scaling_n(all, s->row[first].n, n, sizeof n),
-                100 * (s->row[c->row].work_cost / s->row[first].work_cost - 1));
-    else if (first < s->last)
+    const struct stk_scaling_row *first = &s->row[best_row(s, by_speed)], *doubt;
+    const struct stk_scaling_row *near = nearly_as_fast(s, first, &doubt);
+    const struct stk_scaling_row *other = near ? first : doubt;
+    char n[80], text[STK_VERDICT_TEXT];
+    c->row = (size_t)((near ? near : first) - s->row);
+    describe(all, s, other && !near ? "Fastest measured" : "Fastest", c);
+    if (other && s->noise.dof >= 1) { /* of single runs a caution speaks */
+        const struct stk_verdict v =
+            stk_scaling_verdict(s, other, s, &s->row[c->row], s->nrows - 1);
+        because(c, "%s against it: %s", stk_scaling_n(all, other->n, n, sizeof n),
+                stk_verdict_text(&v, text, sizeof text));
+    } else if (first < &s->row[s->last])
         because(c, "no larger N that was measured is faster");
     else
         because(c, "it is the largest N measured: more might be faster still");
+}
+
+/* Of SUs in place of times: they have the same noise. */
+static struct stk_verdict by_su(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                                const struct stk_scaling_row *b)
+{
+    const struct stk_timed x = {a->relative_su, a->runs, &s->noise},
+                           y = {b->relative_su, b->runs, &s->noise};
+    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1);
 }
 
 static void choose_cheapest(const struct stk_scaling *all, const struct stk_scaling_series *s,
@@ -168,18 +201,23 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
 {
     size_t first = best_row(s, by_price);
     c->row = first;
-    /* As cheap within the noise, but clearly faster: chance must not decide here either. */
+    /* Not shown to be dearer, but shown to be faster: chance must not decide here either. */
     for (size_t i = s->base; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
-        double slack = r->runs ? stk_scaling_slack(s, &s->row[first], r) : NAN;
-        if (!isnan(slack) && log(r->relative_su / s->row[first].relative_su) <= slack &&
-            r->work_cost < s->row[c->row].work_cost && stk_scaling_differ(s, &s->row[c->row], r))
+        if (r->runs && i != first && stk_interval_known(by_su(s, r, &s->row[first]).ci) &&
+            by_su(s, r, &s->row[first]).kind != STK_VERDICT_SLOWER &&
+            stk_scaling_verdict(s, r, s, &s->row[c->row], 1).kind == STK_VERDICT_FASTER)
             c->row = i;
     }
     describe(all, s, "Cheapest", c);
-    if (c->row != first)
-        because(c, "its SUs are within the noise of the lowest, and it is faster");
-    else if (c->row == s->base)
+    if (c->row != first) {
+        const struct stk_verdict v =
+            stk_scaling_verdict(s, &s->row[c->row], s, &s->row[first], 1);
+        char n[80], text[STK_VERDICT_TEXT];
+        because(c, "its SUs are not shown to be more than those of %s, against which it is %s",
+                stk_scaling_n(all, s->row[first].n, n, sizeof n),
+                stk_verdict_text(&v, text, sizeof text));
+    } else if (c->row == s->base)
         because(c, "no larger N costs fewer SUs for the same work");
     else
         because(c, "no N that was measured costs fewer SUs");

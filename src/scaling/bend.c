@@ -75,26 +75,33 @@ static struct fit fit_curve(const struct curve *c)
 
 /* ---- flat up to ---------------------------------------------------------------------------- */
 
-/* How much longer than the first point still counts as flat: the tolerance, or more if the runs
- * differ by more. */
-static double flat_within(const struct stk_law_data *d, size_t i)
+static struct stk_verdict against_first(const struct stk_law_data *d, size_t i)
 {
-    double sd = d->noise.relative_sd;
-    double of_both = isfinite(sd) ? sd * sqrt(1 / stk_median_worth(d->point[0].runs) +
-                                              1 / stk_median_worth(d->point[i].runs))
-                                  : 0;
-    return fmax(log1p(STK_BEND_TOLERANCE), 2 * of_both);
+    const struct stk_law_point *p = d->point;
+    const struct stk_timed a = {p[i].time_s, (size_t)p[i].runs, &d->noise},
+                           b = {p[0].time_s, (size_t)p[0].runs, &d->noise};
+    return stk_verdict_of(&a, &b, STK_BEND_WITHIN, d->npoints - 1);
 }
 
 static void find_flat(const struct stk_law_data *d, struct stk_bend *out)
 {
     out->flat_to = (uint64_t)d->point[0].n;
     for (size_t i = 1; i < d->npoints; i++) {
-        if (log(d->point[i].time_s / d->point[0].time_s) > flat_within(d, i)) {
+        struct stk_verdict v = against_first(d, i);
+        bool longer = stk_interval_known(v.ci) && v.ci.hi < 1;
+        if (longer && v.times < 1 / (1 + STK_BEND_TOLERANCE)) {
             out->rises_at = (uint64_t)d->point[i].n;
             return;
         }
-        out->flat_to = (uint64_t)d->point[i].n;
+        if (out->unclear_at)
+            continue;
+        if (v.kind == STK_VERDICT_SAME || v.kind == STK_VERDICT_FASTER) {
+            out->flat_to = (uint64_t)d->point[i].n;
+            out->flat_within = fmax(out->flat_within, 1 / v.ci.lo - 1);
+        } else {
+            out->unclear_at = (uint64_t)d->point[i].n;
+            out->unclear = v;
+        }
     }
 }
 
@@ -181,7 +188,7 @@ void stk_bend_fit(const struct stk_law_data *d, struct stk_bend *out)
         find_flat(d, out);
         if (out->rises_at)
             fit_laws(d, &c, out);
-        else
+        else if (!out->unclear_at)
             set_flat(&c, out);
     }
     free(c.log_t);

@@ -10,23 +10,28 @@
 #ifndef STK_SCALING_BEND_H
 #define STK_SCALING_BEND_H
 
+#include "base/verdict.h"
 #include "scaling/law.h"
 
 enum stk_bend_kind {
-    STK_BEND_UNKNOWN, /* fewer than two N */
-    STK_BEND_FLAT,    /* no measured N takes clearly longer */
+    STK_BEND_UNKNOWN, /* fewer than two N, or their runs show neither */
+    STK_BEND_FLAT,    /* every measured N is shown to take as long as the smallest */
     STK_BEND_LIMIT,
     STK_BEND_CONTENTION,
     STK_BEND_KINDS
 };
 const char *stk_bend_id(enum stk_bend_kind kind); /* "limit" */
 
-#define STK_BEND_TOLERANCE 0.10 /* longer than T1 by less than this counts as flat */
+#define STK_BEND_TOLERANCE 0.10 /* longer than T1 by less than this counts as flat, */
+#define STK_BEND_WITHIN    0.20 /* if the runs show that it is not longer by more than this */
 
 struct stk_bend {
     enum stk_bend_kind kind;
-    uint64_t flat_to;  /* the last measured N before one takes clearly longer than the smallest N */
-    uint64_t rises_at; /* the first measured N that takes clearly longer; 0: none */
+    uint64_t flat_to;  /* the last measured N up to which all take as long as the smallest */
+    double flat_within; /* the largest difference among them that the runs allow; 0: one N */
+    uint64_t rises_at; /* the first measured N that takes longer; 0: none */
+    uint64_t unclear_at;        /* the first of which neither is shown, if below rises_at; 0: none, */
+    struct stk_verdict unclear; /* and what is known of it */
     double t1_s;
     double at;              /* B; NaN unless LIMIT */
     double share;           /* f; NaN unless CONTENTION */

@@ -56,7 +56,7 @@ static void say_pays(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     const struct stk_scaling_row *fa = fastest(a), *fb = fastest(b);
-    char ta[32], tb[32], price[120];
+    char ta[32], tb[32], price[120], sure[STK_VERDICT_TEXT];
     c->pays = c->su < 1;
     if (isnan(c->su))
         snprintf(price, sizeof price, "its cost is unknown");
@@ -65,16 +65,18 @@ static void say_pays(const struct stk_scaling *all, struct stk_comparison *c)
     else
         snprintf(price, sizeof price, "but even at its cheapest it takes %.2fx the SUs of the CPU",
                  c->su);
-    bool faster = c->speed > 1;
-    const char *verdict = isnan(c->su) ? (faster ? "is faster" : "is not faster")
-                          : c->pays    ? (faster ? "pays" : "saves SUs but is slower")
-                                       : (faster ? "is faster but costs more" : "does not pay off");
+    bool quick = c->speed > 1;
+    const char *verdict = isnan(c->su) ? (quick ? "takes less time" : "takes no less time")
+                          : c->pays    ? (quick ? "pays" : "saves SUs but takes longer")
+                                       : (quick ? "takes less time but costs more"
+                                                : "does not pay off");
     snprintf(c->text, sizeof c->text,
-             "The accelerator %s: %.60s is %.2fx as fast at its best (%s with N=%llu) as %.60s (%s "
-             "with N=%llu); %s",
-             verdict, name_of(b), c->speed, time_text(all, fb, tb, sizeof tb),
-             (unsigned long long)fb->n, name_of(a), time_text(all, fa, ta, sizeof ta),
-             (unsigned long long)fa->n, price);
+             "%s accelerator %s: %.60s takes %s with N=%llu at its best, %.60s %s with N=%llu; %s. "
+             "%.60s against %.60s: %s",
+             c->at_best.kind == STK_VERDICT_NOT_KNOWN ? "As measured, the" : "The", verdict,
+             name_of(b), time_text(all, fb, tb, sizeof tb), (unsigned long long)fb->n, name_of(a),
+             time_text(all, fa, ta, sizeof ta), (unsigned long long)fa->n, price, name_of(b),
+             name_of(a), stk_verdict_text(&c->at_best, sure, sizeof sure));
 }
 
 const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series *s, uint64_t n)
@@ -85,92 +87,70 @@ const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series
     return NULL;
 }
 
-double stk_scaling_slack_between(const struct stk_scaling_series *a,
-                                 const struct stk_scaling_row *ra,
-                                 const struct stk_scaling_series *b,
-                                 const struct stk_scaling_row *rb)
-{
-    double va = pow(a->noise.relative_sd, 2) / stk_median_worth((double)ra->runs);
-    double vb = pow(b->noise.relative_sd, 2) / stk_median_worth((double)rb->runs);
-    if (!(a->noise.dof >= 1) || !(b->noise.dof >= 1))
-        return NAN;
-    double dof = va + vb > 0 ? pow(va + vb, 2) / (va * va / a->noise.dof + vb * vb / b->noise.dof)
-                             : a->noise.dof;
-    return stk_t95(dof) * sqrt(va + vb);
-}
-
-/* ", clear of the noise (+-3 %)": whether the difference at an N may be chance. */
-static const char *verdict(const struct stk_scaling *all, const struct stk_comparison *c,
-                           const struct stk_scaling_row *r, char *buf, size_t size)
+/* At every N that both have. */
+static void compare_common(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
-    const struct stk_scaling_row *other = stk_scaling_row_at(b, r->n);
-    double slack = stk_scaling_slack_between(a, r, b, other);
-    bool clear = fabs(log(r->work_cost / other->work_cost)) > slack;
-    buf[0] = '\0';
-    if (slack > log(STK_SCALING_VAGUE))
-        snprintf(buf, size, " (so few runs do not show the noise)");
-    else if (!isnan(slack))
-        snprintf(buf, size, " (%s the noise, +-%.2g %%)", clear ? "clear of" : "within",
-                 100 * (exp(slack) - 1));
-    return buf;
-}
-
-static void count_clear(const struct stk_scaling *all, struct stk_comparison *c)
-{
-    const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
-    c->noise_known = a->noise.dof >= 1 && b->noise.dof >= 1;
     for (size_t i = 0; i < a->nrows; i++) {
         const struct stk_scaling_row *r = &a->row[i], *other = stk_scaling_row_at(b, r->n);
         if (!r->runs || !other)
             continue;
         c->common++;
-        double slack = stk_scaling_slack_between(a, r, b, other);
-        c->clear += fabs(log(r->work_cost / other->work_cost)) > slack;
+        c->n = r->n;
+        c->at_n = stk_scaling_verdict(b, other, a, r, 1);
+        c->clear += c->at_n.kind == STK_VERDICT_FASTER || c->at_n.kind == STK_VERDICT_SLOWER;
     }
 }
 
-/* Two kinds: at the smallest and the largest N they have in common. */
-static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
+/* At the smallest and the largest N they have in common. */
+static int say_common(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
-    const struct stk_scaling_row *first = NULL, *last = NULL;
-    char n[80], m[80], sure[48];
-    for (size_t i = 0; i < a->nrows; i++)
-        if (a->row[i].runs && stk_scaling_row_at(b, a->row[i].n)) {
-            first = first ? first : &a->row[i];
-            last = &a->row[i];
-        }
-    if (!first) {
-        snprintf(c->text, sizeof c->text,
-                 "%.60s is %.2fx as fast at its best as %.60s; they have no N in common",
-                 name_of(b), c->speed, name_of(a));
-        return;
-    }
-    double at_first = first->work_cost / stk_scaling_row_at(b, first->n)->work_cost;
-    int len = snprintf(c->text, sizeof c->text, "%.60s is %.2fx as fast as %.60s with %s%s",
-                       name_of(b), at_first, name_of(a), stk_scaling_n(all, first->n, n, sizeof n),
-                       verdict(all, c, first, sure, sizeof sure));
-    if (last != first && len > 0 && (size_t)len < sizeof c->text)
-        len += snprintf(c->text + len, sizeof c->text - (size_t)len, ", %.2fx with %s%s",
-                        last->work_cost / stk_scaling_row_at(b, last->n)->work_cost,
-                        stk_scaling_n(all, last->n, m, sizeof m),
-                        verdict(all, c, last, sure, sizeof sure));
-    if (c->noise_known && c->common > 2 && len > 0 && (size_t)len < sizeof c->text)
+    const struct stk_scaling_row *first = a->row;
+    char n[80], m[80], text[STK_VERDICT_TEXT], more[STK_VERDICT_TEXT];
+    while (!first->runs || !stk_scaling_row_at(b, first->n))
+        first++;
+    const struct stk_verdict v =
+        stk_scaling_verdict(b, stk_scaling_row_at(b, first->n), a, first, 1);
+    int len = snprintf(c->text, sizeof c->text, "%.60s against %.60s: with %s %s", name_of(b),
+                       name_of(a), stk_scaling_n(all, first->n, n, sizeof n),
+                       stk_verdict_text(&v, text, sizeof text));
+    if (c->n != first->n && len > 0 && (size_t)len < sizeof c->text)
+        len += snprintf(c->text + len, sizeof c->text - (size_t)len, "; with %s %s",
+                        stk_scaling_n(all, c->n, m, sizeof m),
+                        stk_verdict_text(&c->at_n, more, sizeof more));
+    if (c->common > 2 && stk_interval_known(c->at_n.ci) && len > 0 && (size_t)len < sizeof c->text)
         len += snprintf(c->text + len, sizeof c->text - (size_t)len,
-                        "; the difference is clear of the noise at %zu of %zu common N", c->clear,
+                        "; at %zu of their %zu common N one is shown to be faster", c->clear,
                         c->common);
+    return len;
+}
+
+static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
+{
+    const char *a = name_of(&all->series[c->a]), *b = name_of(&all->series[c->b]);
+    char n[80], m[80], text[STK_VERDICT_TEXT];
+    int len = c->n ? say_common(all, c)
+                   : snprintf(c->text, sizeof c->text,
+                              "%.60s with %s against %.60s with %s, each at its best, for they have "
+                              "no N in common: %s",
+                              b, stk_scaling_n(all, c->nb, n, sizeof n), a,
+                              stk_scaling_n(all, c->na, m, sizeof m),
+                              stk_verdict_text(&c->at_best, text, sizeof text));
     if (!isnan(c->su) && len > 0 && (size_t)len < sizeof c->text)
         snprintf(c->text + len, sizeof c->text - (size_t)len,
-                 "; at their cheapest it takes %.2fx the SUs", c->su);
+                 "; at their cheapest, %.60s takes %.2fx the SUs of %.60s", b, c->su, a);
 }
 
 static void compare_two(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     c->speed = fastest(a)->work_cost / fastest(b)->work_cost;
+    c->na = fastest(a)->n;
+    c->nb = fastest(b)->n;
+    c->at_best = stk_scaling_verdict(b, fastest(b), a, fastest(a), a->nrows * b->nrows);
     c->su = NAN;
-    count_clear(all, c);
+    compare_common(all, c);
     if (a->su_known && b->su_known)
         c->su = stk_scaling_price(cheapest(b)) / stk_scaling_price(cheapest(a));
     c->accelerator = has_no_gpus(a) && uses_gpus(b);

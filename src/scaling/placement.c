@@ -1,7 +1,4 @@
-/*
- * placement.c - packed or spread: the same N on different numbers of nodes, and which of them is
- * faster by more than the noise.
- */
+/* placement.c - packed or spread: the same N on different numbers of nodes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -61,26 +58,15 @@ static void say(const struct stk_scaling *all, const struct ends *e, struct stk_
 {
     const struct stk_scaling_series *s = all->series;
     double fewest = placed(&s[e->fewest], p->n)->nodes;
-    const char *fast = s[e->fast].from->name, *slow = s[e->slow].from->name;
-    char n[80];
+    char n[80], text[STK_VERDICT_TEXT], advice[48] = "";
     stk_scaling_n(all, p->n, n, sizeof n);
-    if (p->clear)
-        snprintf(p->text, sizeof p->text,
-                 "with %s, %.60s is %.2fx as fast as %.60s, clear of the noise%s", n, fast, p->speed,
-                 slow,
-                 e->fast == e->fewest ? ": keep them together"
-                 : e->fast == e->most ? ": spread them"
-                                      : "");
-    else if (p->noise_known)
-        snprintf(p->text, sizeof p->text,
-                 "with %s, no placement is faster by more than the noise (%.60s is %.2fx as fast as "
-                 "%.60s): use the fewest nodes, %.0f",
-                 n, fast, p->speed, slow, fewest);
-    else
-        snprintf(p->text, sizeof p->text,
-                 "with %s, %.60s is %.2fx as fast as %.60s; whether that is chance is unknown: "
-                 "repeat the runs",
-                 n, fast, p->speed, slow);
+    stk_verdict_text(&p->verdict, text, sizeof text);
+    if (p->best == e->fewest)
+        snprintf(advice, sizeof advice, "; use the fewest nodes, %.0f", fewest);
+    else if (p->best == e->most && p->verdict.kind == STK_VERDICT_FASTER)
+        snprintf(advice, sizeof advice, "; spread them");
+    snprintf(p->text, sizeof p->text, "with %s, %.60s against %.60s: %s%s", n,
+             s[e->fast].from->name, s[e->slow].from->name, text, advice);
 }
 
 void stk_scaling_place(struct stk_scaling *all)
@@ -92,11 +78,9 @@ void stk_scaling_place(struct stk_scaling *all)
         return;
     const struct stk_scaling_series *a = &all->series[e.slow], *b = &all->series[e.fast];
     const struct stk_scaling_row *ra = placed(a, p->n), *rb = placed(b, p->n);
-    double slack = stk_scaling_slack_between(a, ra, b, rb);
     p->found = true;
     p->speed = ra->work_cost / rb->work_cost;
-    p->noise_known = slack <= log(STK_SCALING_VAGUE);
-    p->clear = p->noise_known && log(p->speed) > slack;
-    p->best = p->clear || !p->noise_known ? e.fast : e.fewest;
+    p->verdict = stk_scaling_verdict(b, rb, a, ra, e.n > 2 ? e.n * (e.n - 1) / 2 : 1);
+    p->best = p->verdict.kind == STK_VERDICT_FASTER ? e.fast : e.fewest;
     say(all, &e, p);
 }

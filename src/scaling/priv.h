@@ -4,13 +4,14 @@
 
 #include "scaling/scaling.h"
 
+/* What the runs show of row a of series s against row b of series t, which may be s. */
+struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
+                                       const struct stk_scaling_row *a,
+                                       const struct stk_scaling_series *t,
+                                       const struct stk_scaling_row *b, size_t among);
 /* The error (95 %) of the logarithm of the ratio of two rows' medians. NaN: noise unknown. */
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b);
-/* True when the times of a and b differ by more than noise explains; if noise is unknown, when they
- * differ at all. */
-bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
-                        const struct stk_scaling_row *b);
 
 /* SUs of the same work: SUs per hour times the cost of the work, which is also right for a metric
  * other than the wall clock and for work that grows. */
@@ -30,13 +31,6 @@ int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, str
 const char *stk_scaling_number(size_t modes); /* "two" */
 /* The row of an N with a good run; NULL: none. */
 const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series *s, uint64_t n);
-/* The error (95 %) of the logarithm of the ratio of two rows of different series, each with its own
- * noise (Welch). NaN: unknown. */
-double stk_scaling_slack_between(const struct stk_scaling_series *a,
-                                 const struct stk_scaling_row *ra,
-                                 const struct stk_scaling_series *b,
-                                 const struct stk_scaling_row *rb);
-#define STK_SCALING_VAGUE 3 /* if this factor may be chance, the runs do not show the noise */
 /* Fills all->placement (scaling/placement.c). */
 void stk_scaling_place(struct stk_scaling *all);
 

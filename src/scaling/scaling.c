@@ -298,18 +298,21 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
     }
 }
 
+struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
+                                       const struct stk_scaling_row *a,
+                                       const struct stk_scaling_series *t,
+                                       const struct stk_scaling_row *b, size_t among)
+{
+    const struct stk_timed x = {a->work_cost, a->runs, &s->noise},
+                           y = {b->work_cost, b->runs, &t->noise};
+    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, among);
+}
+
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b)
 {
-    double each = 1 / stk_median_worth((double)a->runs) + 1 / stk_median_worth((double)b->runs);
-    return s->noise.dof >= 1 ? stk_t95(s->noise.dof) * s->noise.relative_sd * sqrt(each) : NAN;
-}
-
-bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
-                        const struct stk_scaling_row *b)
-{
-    double slack = stk_scaling_slack(s, a, b), off = fabs(log(a->work_cost / b->work_cost));
-    return isnan(slack) ? off > 0 : off > slack;
+    const struct stk_verdict v = stk_scaling_verdict(s, a, s, b, 1);
+    return stk_verdict_slack(&v);
 }
 
 /* ---- laws --------------------------------------------------------------------------------- */

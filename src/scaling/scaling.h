@@ -9,6 +9,7 @@
 #ifndef STK_SCALING_SCALING_H
 #define STK_SCALING_SCALING_H
 
+#include "base/verdict.h"
 #include "scaling/law.h"
 #include "study/study.h"
 
@@ -81,7 +82,8 @@ struct stk_plateau {
     uint64_t best_n;
     bool noise_known;
     bool sure; /* noise_known, and less than a quarter even at the edge of the noise */
-    bool last_step_in_noise; /* the two largest N cannot be distinguished */
+    bool has_last_step;
+    struct stk_verdict last_step; /* the largest N against the one before it */
 };
 #define STK_PLATEAU_SHARE 0.25
 
@@ -130,11 +132,14 @@ struct stk_comparison {
     bool accelerator; /* a has no GPUs, b has: do they pay off? */
     bool pays;        /* b costs fewer SUs than a, each at its cheapest */
     double speed;     /* best time of a / best time of b */
+    uint64_t na, nb;  /* where they are at their best */
+    uint64_t n;       /* the largest N that both have; 0: none */
+    struct stk_verdict at_n;    /* b against a there, */
+    struct stk_verdict at_best; /* and each at its best */
     double su;        /* cheapest SU of b / cheapest SU of a; NaN: unknown */
     size_t common;    /* N that both have */
-    size_t clear;     /* at how many of them the difference is clear of the noise */
-    bool noise_known; /* of both */
-    char text[640];
+    size_t clear;     /* at how many of them one is shown to be faster */
+    char text[800];
 };
 
 /* Whether the same N is better packed on few nodes or spread over many. */
@@ -143,9 +148,8 @@ struct stk_placement {
     uint64_t n;       /* the largest such N */
     size_t best;      /* the series that is fastest there, or on the fewest nodes if none clearly is */
     double speed;     /* slowest time there / fastest time */
-    bool clear;       /* of the noise */
-    bool noise_known; /* of the slowest and the fastest */
-    char text[400];
+    struct stk_verdict verdict; /* of the fastest against the slowest */
+    char text[480];
 };
 
 struct stk_scaling {

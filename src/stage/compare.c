@@ -275,20 +275,44 @@ static double prepare_of(const struct stk_compare_form *f)
     return isnan(f->prepare_s) ? 0 : f->prepare_s;
 }
 
+/* As stk_scaling_verdict(), of the medians in the table. */
+struct stk_verdict stk_compare_verdict(const struct stk_compare_form *f,
+                                       const struct stk_compare_form *than)
+{
+    static const struct stk_noise unknown = {.relative_sd = NAN};
+    const struct stk_compare_form *form[] = {f, than};
+    struct stk_timed side[2];
+    for (size_t k = 0; k < 2; k++) {
+        const struct stk_scaling_series *s = form[k]->series;
+        side[k] = (struct stk_timed){form[k]->ntimes ? form[k]->times[0].last_s : NAN, 1, &unknown};
+        for (size_t i = 0; s && i < s->nrows; i++)
+            if (form[k]->ntimes && s->row[i].n == form[k]->times[0].n) {
+                side[k].runs = s->row[i].runs;
+                side[k].noise = &s->noise;
+            }
+    }
+    return stk_verdict_of(&side[0], &side[1], STK_VERDICT_ALIKE, STK_FORMS - 1);
+}
+
 const struct stk_compare_form *stk_compare_best(const struct stk_compare *c)
 {
-    const struct stk_compare_form *best = NULL;
+    const struct stk_compare_form *files = &c->form[STK_FORM_FILES], *best = NULL;
     double fastest = INFINITY;
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (c->form[i].ntimes)
-            fastest = fmin(fastest, c->form[i].times[0].last_s);
+    bool takes[STK_FORMS] = {false};
     for (size_t i = 0; i < STK_FORMS; i++) {
         const struct stk_compare_form *f = &c->form[i];
-        if (f->ntimes && f->times[0].last_s <= (1 + STK_BEND_TOLERANCE) * fastest &&
+        takes[i] = f->ntimes &&
+                   (!files->ntimes || stk_compare_verdict(f, files).kind == STK_VERDICT_FASTER);
+        if (takes[i])
+            fastest = fmin(fastest, f->times[0].last_s);
+    }
+    for (size_t i = 0; i < STK_FORMS; i++) {
+        const struct stk_compare_form *f = &c->form[i];
+        if (takes[i] && f->times[0].last_s <= (1 + STK_BEND_TOLERANCE) * fastest &&
             (!best || prepare_of(f) < prepare_of(best)))
             best = f;
     }
-    return best;
+    return best || !files->ntimes ? best : files;
 }
 
 double stk_compare_pays_after(const struct stk_compare_form *f, const struct stk_compare_form *than)

@@ -74,8 +74,12 @@ struct stk_compare {
 int stk_compare(const struct stk_compare_plan *plan, struct stk_compare *out, struct stk_err *err);
 void stk_compare_release(struct stk_compare *c);
 
-/* The form to use: of those that are not clearly slower (STK_BEND_TOLERANCE) than the fastest with
- * the fewest jobs at once, the one that takes least to prepare. NULL: nothing was measured. */
+/* What the runs with the fewest jobs at once show of a form against another. */
+struct stk_verdict stk_compare_verdict(const struct stk_compare_form *f,
+                                       const struct stk_compare_form *than);
+/* The form to use: the data as it is, unless others are shown to be faster. Of the forms that are,
+ * and take hardly longer (STK_BEND_TOLERANCE) than the fastest of them, the one that takes least to
+ * prepare. NULL: nothing was measured. */
 const struct stk_compare_form *stk_compare_best(const struct stk_compare *c);
 /* After how many stagings preparing a form has saved its own time, against another form. Infinite:
  * never; NaN: not known. */

@@ -74,14 +74,14 @@ static int compare(const struct stk_study *study, struct stk_tune_check *out, st
         return stk_err_nomem(err, a->nruns * sizeof *run);
     take_walls(a, run, &before);
     take_walls(b, run + a->nruns, &after);
-    out->gain = stk_tune_compare(&before, &after);
+    out->gain = stk_tune_compare(&before, &after, STK_VERDICT_ALIKE);
     take_times(&before, &x);
     take_times(&after, &y);
     free(run);
     out->before_s = x.median_s;
     out->before_least_s = x.least_s;
     out->before_most_s = x.most_s;
-    out->after_s = y.median_s;
+    out->after_s = out->gain.times > 0 ? x.median_s / out->gain.times : y.median_s;
     out->failed_before = x.failed;
     out->failed_after = y.failed;
     return isnan(x.median_s)   ? refuse("before", &x, err)

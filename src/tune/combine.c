@@ -47,7 +47,7 @@ static bool join(struct stk_tune *t, size_t a, size_t b, size_t *made)
     label[sizeof c->label - 1] = '\0';
     memcpy(c->label, label, sizeof c->label);
     c->verdict = STK_TUNE_UNCLEAR;
-    c->gain = (struct stk_tune_ratio){.times = NAN, .ci = {NAN, NAN}};
+    c->gain = (struct stk_verdict){.times = NAN, .ci = {NAN, NAN}};
     c->predicted_s = c->epoch_s = c->utilisation = NAN;
     c->runs = 0;
     c->confirmed = false;

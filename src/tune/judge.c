@@ -32,31 +32,28 @@ static double value_of(const struct stk_study_series *s, uint32_t repeat)
     return v;
 }
 
-struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
-                                       const struct stk_study_series *other)
+struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
+                                    const struct stk_study_series *other, double least)
 {
     double d[PAIRS_MAX];
-    struct stk_summary sum;
-    struct stk_tune_ratio r = {.times = NAN, .ci = {NAN, NAN}};
-    for (size_t i = 0; i < other->nruns && r.pairs < PAIRS_MAX; i++) {
+    size_t pairs = 0;
+    for (size_t i = 0; i < other->nruns && pairs < PAIRS_MAX; i++) {
         double a = value_of(base, other->run[i].repeat), b = other->run[i].value;
         if (other->run[i].status == STK_RUN_OK && a > 0 && b > 0)
-            d[r.pairs++] = log(a / b);
+            d[pairs++] = log(a / b);
     }
-    if (!r.pairs || !stk_summarise(d, r.pairs, &sum))
-        return r;
-    r.times = exp(sum.mean);
-    if (r.pairs > 1 && stk_interval_known(sum.mean_ci))
-        r.ci = (struct stk_interval){exp(sum.mean_ci.lo), exp(sum.mean_ci.hi)};
-    return r;
+    struct stk_verdict v = stk_verdict_of_pairs(d, pairs, least, 1);
+    if (v.kind == STK_VERDICT_NOT_KNOWN && stk_tune_judge(&v, least) == STK_TUNE_NOTHING)
+        v.kind = STK_VERDICT_SAME; /* or slower: there is no gain, and that is the question */
+    return v;
 }
 
-enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least)
+enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v, double least)
 {
-    if (!stk_interval_known(r->ci))
+    if (!stk_interval_known(v->ci))
         return STK_TUNE_UNCLEAR;
-    return r->ci.lo > 1 + least   ? STK_TUNE_GAIN
-           : r->ci.hi < 1 + least ? STK_TUNE_NOTHING
+    return v->ci.lo > 1 + least   ? STK_TUNE_GAIN
+           : v->ci.hi < 1 + least ? STK_TUNE_NOTHING
                                   : STK_TUNE_UNCLEAR;
 }
 
@@ -97,7 +94,7 @@ static bool can_be_best(const struct stk_tune_candidate *c)
 
 static bool nearly_best(const struct stk_tune_candidate *c, double most)
 {
-    const struct stk_tune_ratio *r = &c->gain;
+    const struct stk_verdict *r = &c->gain;
     return r->times >= NEARLY * most || (r->times >= CLOSE * most && r->ci.hi >= most);
 }
 

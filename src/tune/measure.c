@@ -72,8 +72,8 @@ static bool is_clear(const struct stk_tuner *t, const struct stk_runner *r, cons
     const struct stk_study_series *base = series_of(r, STK_TUNE_BASE), *other = series_of(r, id);
     if (!base || !other)
         return false;
-    struct stk_tune_ratio ratio = stk_tune_compare(base, other);
-    return ratio.pairs >= runs_min(t) && stk_tune_judge(&ratio, t->plan->least) != STK_TUNE_UNCLEAR;
+    struct stk_verdict v = stk_tune_compare(base, other, t->plan->least);
+    return v.runs >= runs_min(t) && stk_tune_judge(&v, t->plan->least) != STK_TUNE_UNCLEAR;
 }
 
 /* The baseline is needed as long as something is compared with it. */
@@ -164,11 +164,23 @@ static int take_result(struct stk_tuner *t, struct stk_tune_candidate *c, bool c
         explain(c, s);
     int rc = any ? take_times(t, c, s, err) : 0;
     if (any && c->nchanges) {
-        c->gain = stk_tune_compare(base, s);
+        c->gain = stk_tune_compare(base, s, t->plan->least);
         c->verdict = stk_tune_judge(&c->gain, t->plan->least);
         c->confirmed = confirms;
     }
     return rc;
+}
+
+/* Its time and use follow from the ratio: medians of other rounds would contradict it. */
+static void follow_ratio(const struct stk_tune_candidate *base, struct stk_tune_candidate *c)
+{
+    double was = c->epoch_s;
+    if (!(c->gain.times > 0) || !(base->epoch_s > 0) || !(was > 0))
+        return;
+    c->epoch_s = base->epoch_s / c->gain.times;
+    c->utilisation = isnan(c->utilisation) ? NAN : fmin(c->utilisation * was / c->epoch_s, 1);
+    c->epoch_ci = (struct stk_interval){base->epoch_s / c->gain.ci.hi,
+                                        base->epoch_s / c->gain.ci.lo};
 }
 
 static int take_all(struct stk_tuner *t, takes_fn *takes, bool confirms, struct stk_err *err)
@@ -179,6 +191,8 @@ static int take_all(struct stk_tuner *t, takes_fn *takes, bool confirms, struct 
     for (size_t i = 0; i < t->out->n && !rc; i++)
         if (i == 0 || takes(&t->out->candidate[i]))
             rc = take_result(t, &t->out->candidate[i], confirms, err);
+    for (size_t i = 1; i < t->out->n; i++)
+        follow_ratio(&t->out->candidate[0], &t->out->candidate[i]);
     for (size_t i = 0; i < n; i++)
         t->out->budget_spent = t->out->budget_spent || !all[i].done;
     return rc;

@@ -248,9 +248,10 @@ int stk_tune_measure(struct stk_tuner *t, const char *study,
 int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
 
 /* ---- judge.c */
-struct stk_tune_ratio stk_tune_compare(const struct stk_study_series *base,
-                                       const struct stk_study_series *other);
-enum stk_tune_verdict stk_tune_judge(const struct stk_tune_ratio *r, double least);
+/* least: a gain below it is not worth a change. */
+struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
+                                    const struct stk_study_series *other, double least);
+enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v, double least);
 /* Ranks the candidates and chooses the best. */
 void stk_tune_rank(struct stk_tune *t);
 

@@ -14,7 +14,7 @@
 #define STK_TUNE_TUNE_H
 
 #include "advice/action.h"
-#include "base/stats.h"
+#include "base/verdict.h"
 #include "bench/workload.h"
 #include "study/runner.h"
 #include "tune/script.h"
@@ -127,13 +127,6 @@ enum stk_tune_verdict {
 };
 const char *stk_tune_verdict_name(enum stk_tune_verdict v); /* in JSON */
 
-/* How many times as fast as the baseline: mean of the pairs of a round, with 95 % interval. */
-struct stk_tune_ratio {
-    double times; /* NaN: not measured */
-    struct stk_interval ci;
-    size_t pairs;
-};
-
 struct stk_tune_candidate {
     char id[STK_POINT_ID_MAX];
     char label[200];
@@ -142,13 +135,15 @@ struct stk_tune_candidate {
     enum stk_tune_verdict verdict;
     char why[320];           /* dropped, skipped, failed; or what to know about the gain */
     double predicted_s;      /* of an epoch; NaN: no prediction */
-    double epoch_s;          /* median; NaN: not measured */
+    /* Of the baseline, the median; of the others, that divided by gain.times: the runs of one round
+     * are compared, so that a machine that gets slower meanwhile does not decide. NaN: not measured */
+    double epoch_s;
     struct stk_interval epoch_ci;
     double utilisation;      /* of the accelerators; NaN: unknown, or the job computes nothing */
     double cores;            /* CPUs that its runs kept busy, mean; NaN: unknown */
     uint64_t runs;           /* that ended well, in both studies */
     bool confirmed;          /* its numbers are those of the second study */
-    struct stk_tune_ratio gain;
+    struct stk_verdict gain; /* against the baseline, from the pairs of a round */
     /* Costs. */
     double once_s;           /* for the whole dataset; 0: nothing; NaN: unknown */
     uint64_t disk_bytes, memory_bytes;
@@ -248,10 +243,10 @@ struct stk_tune_check_plan {
     void *user;
 };
 struct stk_tune_check {
-    double before_s, after_s; /* medians of the runs that ended well */
+    double before_s, after_s; /* the median of the runs that ended well; that divided by gain.times */
     double before_least_s, before_most_s; /* of the command as it is: whether it does the same */
     size_t failed_before, failed_after;   /* runs */
-    struct stk_tune_ratio gain;
+    struct stk_verdict gain;
 };
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
                    struct stk_err *err);

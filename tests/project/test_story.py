@@ -102,7 +102,7 @@ def test_the_demo_says_so_if_tune_tried_nothing():
     pack = {"id": "pack", "verdict": "gain", "times": 5.58, "times_ci": [4.81, 6.47]}
     assert said({"candidates": [pack]}) == "packed: 5.6 times as fast (4.8 to 6.5)"
     pack = {**pack, "verdict": "unclear", "times_ci": [None, None]}
-    assert said({"candidates": [pack]}) == "packed: 5.6 times as fast (not clear of the noise)"
+    assert said({"candidates": [pack]}) == "packed: 5.6 times as fast (not known)"
 
 
 def test_the_readme_tells_the_same_story():

@@ -95,20 +95,50 @@ static void put_best_n(struct stk_jw *w, const struct stk_scaling *all, const st
 static void put_ratio(struct stk_jw *w, const struct stk_scaling *all,
                       const struct stk_comparison *c)
 {
-    char what[240];
-    snprintf(what, sizeof what, "as fast: %.80s against %.80s, each at its best N",
-             stk_pg_series_name(&all->series[c->b]), stk_pg_series_name(&all->series[c->a]));
-    stk_pg_number(w, c->speed, "x", what);
+    char what[320];
+    const char *a = stk_pg_series_name(&all->series[c->a]);
+    const char *b = stk_pg_series_name(&all->series[c->b]);
+    char n[80], m[80];
+    if (c->n)
+        snprintf(what, sizeof what, "as fast with %s: %.60s against %.60s",
+                 stk_scaling_n(all, c->n, n, sizeof n), b, a);
+    else
+        snprintf(what, sizeof what, "as fast: %.60s with %.40s against %.60s with %.40s, each at its "
+                                    "fastest",
+                 b, stk_scaling_n(all, c->nb, n, sizeof n), a,
+                 stk_scaling_n(all, c->na, m, sizeof m));
+    stk_pg_number(w, c->n ? c->at_n.times : c->speed, "x", what);
+}
+
+/* Of each series: "Request: K80 4 GPUs, RTX 6 GPUs (balanced). " */
+static void requests_text(const struct stk_scaling *all, struct stk_buf *b)
+{
+    char n[80];
+    for (size_t k = 0; k < all->nseries; k++) {
+        const struct stk_scaling_series *s = &all->series[k];
+        const struct stk_choice *c = best_choice(s);
+        if (c)
+            stk_buf_printf(b, "%s%.60s %s (%s)", b->len ? ", " : "Request: ", stk_pg_series_name(s),
+                           stk_scaling_n(all, s->row[c->row].n, n, sizeof n),
+                           stk_wish_id((enum stk_wish)(c - s->choice)));
+    }
+    if (b->len)
+        stk_buf_puts(b, ". ");
 }
 
 static void put_verdict(struct stk_jw *w, const struct stk_scaling *all)
 {
     const struct stk_choice *c = all->nseries ? best_choice(&all->series[0]) : NULL;
-    if (all->ncomparisons)
-        stk_jw_put_str(w, "verdict",
+    struct stk_buf b = STK_BUF_INIT;
+    if (all->ncomparisons) {
+        requests_text(all, &b);
+        stk_buf_printf(&b, "%s%s", all->placement.found ? "Placement: " : "",
                        all->placement.found ? all->placement.text : all->comparison[0].text);
-    else
-        stk_jw_put_str(w, "verdict", c ? c->sentence : "No N can be recommended from these runs.");
+    }
+    stk_jw_put_str(w, "verdict", b.len ? stk_buf_cstr(&b)
+                                 : c   ? c->sentence
+                                       : "No N can be recommended from these runs.");
+    stk_buf_release(&b);
     if (all->ncomparisons)
         put_ratio(w, all, &all->comparison[0]);
     else if (c)

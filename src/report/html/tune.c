@@ -190,7 +190,7 @@ static void put_part(struct stk_jw *w, const char *name, const struct stk_jval *
 /* Runs may read a part of the data: the rest is multiplied. */
 static void epochs_text(const struct stk_jval *r, bool computes, struct stk_buf *b)
 {
-    stk_buf_puts(b, "How long an epoch takes (median)");
+    stk_buf_puts(b, "How long an epoch takes");
     if (computes)
         stk_buf_puts(b, ", and for how much of it the accelerators compute");
     stk_buf_puts(b, stk_pg_get(r, "sample_bytes") < stk_pg_get(r, "bytes")
@@ -303,61 +303,11 @@ const char *stk_pg_times_range(const struct stk_jval *c, char *buf, size_t size)
     return buf;
 }
 
-static void best_text(const struct stk_jval *r, const struct stk_jval *base,
-                      const struct stk_jval *best, struct stk_buf *b)
-{
-    char before[32], after[32];
-    stk_buf_printf(b, "%s: %.200s. ", stk_pg_true(r, "chosen") ? "Chosen" : "Best",
-                   stk_pg_text(best, "label", "?"));
-    if (!has_epoch(best) || !has_epoch(base))
-        stk_buf_puts(b, "It was not measured.");
-    else
-        stk_buf_printf(b, "An epoch takes %s instead of %s.",
-                   stk_format_duration(stk_pg_get(best, "epoch_s"), after, sizeof after),
-                   stk_format_duration(stk_pg_get(base, "epoch_s"), before, sizeof before));
-}
-
-static size_t count(const struct stk_jval *all, const char *verdict)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < all->len; i++)
-        n += all->item[i].type == STK_JOBJ && is_verdict(&all->item[i], verdict);
-    return n;
-}
-
-static void nothing_text(const struct stk_jval *r, const struct stk_jval *all, struct stk_buf *b)
-{
-    const struct stk_jval *base = first_of(all, is_baseline);
-    double use = stk_pg_get(base, "utilisation"), least = stk_pg_get(r, "least");
-    size_t unclear = count(all, "unclear"), skipped = count(all, "skipped");
-    bool none = !first_of(all, is_change) && !stk_pg_true(r, "stopped");
-    if (none && (unclear || count(all, "failed")))
-        stk_buf_puts(b, "Not known: no run of a change has ended well. The table says why.");
-    else if (none && skipped)
-        stk_buf_printf(b, "Not known: no change was tried, and %zu might help. The table says what "
-                          "each needs.", skipped);
-    else if (unclear || stk_pg_true(r, "stopped"))
-        stk_buf_printf(b, "No clear gain so far: %zu of the changes may help or not, within the "
-                          "noise of the runs.", unclear);
-    else if (use > 0.95)
-        stk_buf_printf(b, "Nothing to gain: the accelerators are busy for %.3g %% of the time.",
-                       100 * use);
-    else
-        stk_buf_printf(b, "Nothing to gain: no change that was tried makes an epoch faster by more "
-                          "than %.3g %%.", 100 * (isfinite(least) ? least : 0));
-}
-
 static void put_verdict(struct stk_jw *w, const struct stk_jval *r, const struct stk_jval *all)
 {
     const struct stk_jval *base = first_of(all, is_baseline), *best = best_of(r, all);
-    struct stk_buf b = STK_BUF_INIT;
     char range[80], what[300];
-    if (best)
-        best_text(r, base, best, &b);
-    else
-        nothing_text(r, all, &b);
-    stk_jw_put_str(w, "verdict", stk_buf_cstr(&b));
-    stk_buf_release(&b);
+    stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "This result has no verdict."));
     if (best) {
         snprintf(what, sizeof what, "as fast%s: the %s change",
                  stk_pg_times_range(best, range, sizeof range), best_word(r));

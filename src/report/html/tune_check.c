@@ -8,7 +8,7 @@ static void put_check_plot(struct stk_jw *w, const struct stk_jval *c)
     const struct stk_pg_axis axis = {"", "", "category", NAN, NAN};
     const double v[] = {stk_pg_get(c, "before_s"), stk_pg_get(c, "after_s")};
     const char *const names[] = {"as it was", "with the change"};
-    stk_pg_plot(w, "runs", "The command", "How long a run took (median).");
+    stk_pg_plot(w, "runs", "The command", "How long a run took.");
     stk_jw_put_bool(w, "flip", true);
     stk_pg_x(w, &axis);
     stk_jw_put_strs(w, "v", names, 2);
@@ -31,11 +31,9 @@ void stk_pg_tune_check(struct stk_jw *w, const struct stk_pg_input *in, const st
                                                  {"pairs", "Pairs of runs", "count"},
                                                  {"failed_before", "Failed before", "count"},
                                                  {"failed_after", "Failed after", "count"}};
-    char range[80], what[120], verdict[240];
-    double lo = stk_pg_get(c, "times_ci.0"), hi = stk_pg_get(c, "times_ci.1");
-    const char *noise = lo > 1 || hi < 1 ? "" : "; the difference is within the noise";
-    snprintf(verdict, sizeof verdict, "The command is %.3g times as fast with the change%s%s.",
-             stk_pg_get(c, "times"), stk_pg_times_range(c, range, sizeof range), noise);
+    char range[80], what[120], verdict[400];
+    snprintf(verdict, sizeof verdict, "The command with the change against the command as it was: %s.",
+             stk_pg_text(c, "verdict.text", "not known"));
     snprintf(what, sizeof what, "as fast%s", stk_pg_times_range(c, range, sizeof range));
     stk_pg_begin(w, "tune", in->name, "A change, checked");
     stk_jw_put_str(w, "verdict", verdict);

@@ -124,6 +124,10 @@ static void points_find_their_form_and_leave_times(void)
 static struct stk_compare_times files_times[] = {{1, 3, 0.1, 64, 65}, {2, 6, 0.1, 66, 70}};
 static struct stk_compare_times records_times[] = {{1, 3, 0.01, 8, 8.1}, {2, 6, 0.02, 16, 17}};
 
+/* Their runs differ by 3 %. */
+static struct stk_scaling_row rows[] = {{.n = 1, .runs = 3}, {.n = 2, .runs = 3}};
+static const struct stk_scaling_series noisy = {.row = rows, .nrows = 2, .noise = {0.03, 4}};
+
 static void fill(struct stk_compare *c)
 {
     *c = (struct stk_compare){.source = (char *)"/qb/data",
@@ -138,11 +142,16 @@ static void fill(struct stk_compare *c)
                                   .prepare_s = NAN,
                                   .times = files_times,
                                   .ntimes = 2,
-                                  .bend = {.kind = STK_BEND_FLAT, .flat_to = 2, .t1_s = 65}};
+                                  .series = &noisy,
+                                  .bend = {.kind = STK_BEND_FLAT,
+                                           .flat_to = 2,
+                                           .flat_within = 0.117,
+                                           .t1_s = 65}};
     c->form[STK_FORM_RECORDS] = (struct stk_compare_form){.form = &stk_forms[STK_FORM_RECORDS],
                                                           .prepare_s = 100,
                                                           .times = records_times,
                                                           .ntimes = 2,
+                                                          .series = &noisy,
                                                           .bend = {.kind = STK_BEND_LIMIT,
                                                                    .flat_to = 1,
                                                                    .rises_at = 2,
@@ -162,11 +171,25 @@ static void the_screen_says_which_form_and_how_many_jobs(void)
     stk_stage_compare_text(&c, 400, false, &out);
     const char *said = stk_buf_cstr(&out);
     CHECK(strstr(said, "1,000 files, 64.0 MiB: /qb/data (nfs) to a folder of each node; 3 runs"));
-    CHECK(strstr(said, "Use records: 8x as fast as files; preparing it takes 1 min 40 s once"));
+    CHECK(strstr(said, "Use records: against files faster, 8x (95 %: 7.16x to 8.94x); preparing it takes"));
     CHECK(strstr(said, "which it saves in 2 stagings"));
     CHECK(strstr(said, "tar was not measured: tar is not there."));
-    CHECK(strstr(said, "files: flat up to 2 jobs at once, the most measured."));
-    CHECK(strstr(said, "records: flat up to 1, longer with 2 jobs at once; bends at 1"));
+    CHECK(strstr(said, "files: flat up to 2 jobs at once (same within 12 %), the most measured."));
+    CHECK(strstr(said, "records: longer with 2 jobs at once; bends at 1"));
+    /* Two runs that differ by two thirds show nothing: neither that records are faster ... */
+    struct stk_scaling_series loud = {.row = rows, .nrows = 2, .noise = {0.9, 4}};
+    c.form[STK_FORM_FILES].series = c.form[STK_FORM_RECORDS].series = &loud;
+    c.form[STK_FORM_FILES].bend = (struct stk_bend){
+        .flat_to = 1, .unclear_at = 2, .unclear = {.times = 0.97, .ci = {0.1, 9}, .more = 7}};
+    stk_buf_reset(&out);
+    stk_stage_compare_text(&c, 400, false, &out);
+    said = stk_buf_cstr(&out);
+    CHECK(strstr(said, "Stage it as it is: no other form is shown to be faster. records against "
+                       "files: not known (8x measured): a difference up to "));
+    /* ... nor that two jobs at once take as long as one. */
+    CHECK(strstr(said, "files: 2 jobs at once against 1: not known (0.97x measured): a difference "
+                       "up to 9.5x would not have been seen; 7 more runs of each would show it."));
+    CHECK(!strstr(said, "files: flat"));
     stk_buf_release(&out);
 }
 
@@ -181,6 +204,7 @@ static void the_best_form_is_clearly_faster(void)
         .form = &stk_forms[STK_FORM_SQUASHFS], .prepare_s = 1800, .times = &squashfs, .ntimes = 1};
     CHECK(stk_compare_best(&c) == &c.form[STK_FORM_RECORDS]);
     squashfs.last_s = 4;
+    c.form[STK_FORM_SQUASHFS].series = &noisy;
     CHECK(stk_compare_best(&c) == &c.form[STK_FORM_SQUASHFS]);
     squashfs.last_s = records_times[0].last_s = 63;
     CHECK(stk_compare_best(&c) == &c.form[STK_FORM_FILES]);

@@ -30,40 +30,41 @@ static void pairs_of_a_round(void)
 {
     struct made a, b;
     const double before[] = {1.0, 1.5, 2.0, 2.5, 3.0}, after[] = {0.5, 0.75, 1.0, 1.25, 1.5};
-    struct stk_tune_ratio r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
-    CHECK(r.pairs == RUNS);
+    struct stk_verdict r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
+    CHECK(r.runs == RUNS);
     CHECK(fabs(r.times - 2) < 1e-9 && r.ci.lo > 1.99 && r.ci.hi < 2.01);
     CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_GAIN);
     b.run[1].status = STK_RUN_FAILED;
-    r = stk_tune_compare(&a.series, &b.series);
-    CHECK(r.pairs == RUNS - 1 && fabs(r.times - 2) < 1e-9);
+    r = stk_tune_compare(&a.series, &b.series, 0.03);
+    CHECK(r.runs == RUNS - 1 && fabs(r.times - 2) < 1e-9);
 }
 
 static void noise_is_no_gain(void)
 {
     struct made a, b;
     const double before[] = {1.0, 1.3, 0.8, 1.2, 0.9}, after[] = {0.9, 0.8, 1.1, 0.9, 0.9};
-    struct stk_tune_ratio r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
+    struct stk_verdict r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
     CHECK(r.times > 1.03);
     CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
-    r = stk_tune_compare(series(&a, before, 1), series(&b, after, 1)); /* no interval */
-    CHECK(r.pairs == 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
-    r = stk_tune_compare(series(&a, before, 0), series(&b, after, 0));
-    CHECK(r.pairs == 0 && isnan(r.times));
+    r = stk_tune_compare(series(&a, before, 1), series(&b, after, 1), 0.03); /* no interval */
+    CHECK(r.runs == 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
+    r = stk_tune_compare(series(&a, before, 0), series(&b, after, 0), 0.03);
+    CHECK(r.runs == 0 && isnan(r.times));
 }
 
 static void a_clear_loss(void)
 {
     struct made a, b;
     const double before[] = {1, 1, 1, 1, 1}, after[] = {1.5, 1.6, 1.5, 1.6, 1.5};
-    struct stk_tune_ratio r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS));
+    struct stk_verdict r =
+        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
     CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
     const double small[] = {0.99, 0.99, 0.98, 0.99, 0.98}; /* clear, and not worth it */
-    r = stk_tune_compare(&a.series, series(&b, small, RUNS));
+    r = stk_tune_compare(&a.series, series(&b, small, RUNS), 0.03);
     CHECK(r.ci.lo > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
+    CHECK_INT(r.kind, STK_VERDICT_SAME);
 }
 
 static void put(struct stk_tune *t, const char *kind, enum stk_tune_verdict v, double times)
@@ -88,8 +89,8 @@ static void least_effort_wins(void)
     CHECK_STR(t.candidate[1].id, "pack");
     CHECK_STR(t.candidate[t.best].id, "threads");
     CHECK_STR(t.candidate[4].id, "prefetch");
-    struct stk_tune_ratio *less = &t.candidate[t.best].gain;
-    *less = (struct stk_tune_ratio){.times = 3.5, .ci = {3.3, 3.7}};
+    struct stk_verdict *less = &t.candidate[t.best].gain;
+    *less = (struct stk_verdict){.times = 3.5, .ci = {3.3, 3.7}};
     stk_tune_rank(&t);
     CHECK_STR(t.candidate[t.best].id, "pack");
     for (size_t i = 1; i < t.n; i++)

@@ -1,0 +1,141 @@
+/* verdict.c - see verdict.h. Student's interval of a logarithm of a ratio, and its words. */
+#include "base/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define MORE_MAX 1000 /* runs: nobody makes as many */
+#define BLIND    100  /* a factor that would not have been seen: nothing can be */
+
+/* Half of the interval of log(ratio) after more runs of both. */
+static double half_after(double half, double dof, size_t runs, size_t more, double error)
+{
+    double n = (double)runs;
+    return half * sqrt(n / (n + (double)more)) * stk_t_of(dof + (double)more, error) /
+           stk_t_of(dof, error);
+}
+
+/* The fewest more runs with which the difference, if it is as measured, is either clear or too small
+ * to matter. */
+static size_t runs_needed(const struct stk_verdict *v, double half, double dof, double within,
+                          double error)
+{
+    double off = fabs(log(v->times)), want = fmax(off, log1p(within) - off);
+    size_t few = 0, enough = MORE_MAX + 1;
+    while (few + 1 < enough) {
+        size_t more = (few + enough) / 2;
+        *(half_after(half, dof, v->runs, more, error) <= want ? &enough : &few) = more;
+    }
+    return enough <= MORE_MAX ? enough : 0;
+}
+
+static struct stk_verdict decide(double log_times, double sd, double dof, size_t runs,
+                                 double within, size_t among)
+{
+    double error = 0.05 / (double)(among ? among : 1), half = stk_t_of(dof, error) * sd;
+    struct stk_verdict v = {.times = exp(log_times), .ci = {NAN, NAN}, .runs = runs};
+    if (!isfinite(half) || !isfinite(log_times))
+        return v;
+    v.ci = (struct stk_interval){exp(log_times - half), exp(log_times + half)};
+    v.kind = v.ci.hi <= 1 + within && v.ci.lo >= 1 / (1 + within) ? STK_VERDICT_SAME
+             : v.ci.lo > 1                                        ? STK_VERDICT_FASTER
+             : v.ci.hi < 1                                        ? STK_VERDICT_SLOWER
+                                                                  : STK_VERDICT_NOT_KNOWN;
+    if (v.kind == STK_VERDICT_NOT_KNOWN)
+        v.more = runs_needed(&v, half, dof, within, error);
+    return v;
+}
+
+static double variance_of(const struct stk_timed *t)
+{
+    return t->noise->relative_sd * t->noise->relative_sd / stk_median_worth((double)t->runs);
+}
+
+struct stk_verdict stk_verdict_of(const struct stk_timed *a, const struct stk_timed *b,
+                                  double within, size_t among)
+{
+    double va = variance_of(a), vb = variance_of(b), dof = a->noise->dof;
+    if (a->noise != b->noise && va + vb > 0) /* each has its own: Welch */
+        dof = (va + vb) * (va + vb) / (va * va / a->noise->dof + vb * vb / b->noise->dof);
+    if (!(a->noise->dof >= 1) || !(b->noise->dof >= 1))
+        dof = NAN;
+    return decide(log(b->median / a->median), sqrt(va + vb), dof,
+                  a->runs < b->runs ? a->runs : b->runs, within, among);
+}
+
+struct stk_verdict stk_verdict_of_pairs(const double *log_ratio, size_t n, double within,
+                                        size_t among)
+{
+    struct stk_summary s;
+    if (!n || !stk_summarise(log_ratio, n, &s))
+        return (struct stk_verdict){.times = NAN, .ci = {NAN, NAN}};
+    return decide(s.mean, s.sd / sqrt((double)n), (double)n - 1, n, within, among);
+}
+
+double stk_verdict_slack(const struct stk_verdict *v)
+{
+    return log(v->ci.hi / v->ci.lo) / 2;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+const char *stk_verdict_id(enum stk_verdict_kind kind)
+{
+    static const char *const ids[] = {"not-known", "faster", "slower", "same"};
+    return ids[kind];
+}
+
+/* Rounded up: the promise is "within". */
+static double percent_of(double times)
+{
+    return fmax(1, ceil(100 * (times - 1) - 1e-6));
+}
+
+const char *stk_verdict_word(const struct stk_verdict *v, char *buf, size_t size)
+{
+    static const char *const words[] = {"not known", "faster", "slower", "same"};
+    int n = snprintf(buf, size, "%s", words[v->kind]);
+    if (v->kind == STK_VERDICT_SAME && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " within %.0f %%",
+                 percent_of(fmax(v->ci.hi, 1 / v->ci.lo)));
+    return buf;
+}
+
+/* "a difference up to 40 % would not have been seen" */
+static void unseen_text(const struct stk_verdict *v, char *buf, size_t size)
+{
+    double unseen = exp(stk_verdict_slack(v));
+    if (!stk_interval_known(v->ci))
+        snprintf(buf, size, "%s", v->runs > 1 ? "the noise of the runs is not known"
+                                              : "one run of each does not show the noise");
+    else if (!(unseen < BLIND))
+        snprintf(buf, size, "%zu runs of each show no difference of any size", v->runs);
+    else if (unseen < 2)
+        snprintf(buf, size, "a difference up to %.0f %% would not have been seen",
+                 percent_of(unseen));
+    else
+        snprintf(buf, size, "a difference up to %.2gx would not have been seen", unseen);
+}
+
+const char *stk_verdict_text(const struct stk_verdict *v, char *buf, size_t size)
+{
+    char word[40], unseen[96], more[64] = "";
+    stk_verdict_word(v, word, sizeof word);
+    if (v->kind == STK_VERDICT_SAME)
+        snprintf(buf, size, "%s", word);
+    else if (v->kind != STK_VERDICT_NOT_KNOWN)
+        snprintf(buf, size, "%s, %.3gx (95 %%: %.3gx to %.3gx)", word, v->times, v->ci.lo,
+                 v->ci.hi);
+    else if (isnan(v->times))
+        snprintf(buf, size, "%s: nothing was measured", word);
+    else {
+        unseen_text(v, unseen, sizeof unseen);
+        if (!stk_interval_known(v->ci))
+            snprintf(more, sizeof more, "; 2 more of each would show it");
+        else if (v->more)
+            snprintf(more, sizeof more, "; %zu more run%s of each would show it", v->more,
+                     v->more == 1 ? "" : "s");
+        snprintf(buf, size, "%s (%.3gx measured): %s%s", word, v->times, unseen, more);
+    }
+    return buf;
+}
