@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/stats.h"
 #include "bench/checkpoint.h"
+#include "host/fs.h"
 
 #define TAG_RESULT      1
 #define CALIBRATION_S     1.0 /* about as long */
@@ -198,6 +199,7 @@ int stk_bench_run(struct stk_bench_config *c, uint32_t ranks, bool calibrate_fir
     *out = (struct stk_bench_result){.w = c->w, .lost = -1};
     out->ranks = forks ? ranks : stk_comm_size(c->comm);
     out->is_virtual = c->model.is_virtual;
+    out->fs = c->data && c->data->dir ? stk_fs_of_path(c->data->dir) : NULL;
     if (c->model.shared_Bps > 0)
         c->model.rate_Bps = c->model.shared_Bps / out->ranks;
     out->stoker = c->stoker;
@@ -266,6 +268,27 @@ static double median_wait(const struct stk_bench_result *r)
         m = stk_median(v, r->ranks);
     free(v);
     return m;
+}
+
+/* Of a request: reading it from the page cache takes a few microseconds, and a large one a second per
+ * 2 GB and more; storage behind FUSE or a network takes longer even if it is empty and near. */
+#define MEMORY_S   20e-6
+#define MEMORY_BPS 1e9
+
+enum stk_bench_source stk_bench_source(const struct stk_bench_result *r)
+{
+    const struct stk_tally *io = &r->io;
+    if (!io->bytes || r->is_virtual)
+        return STK_BENCH_FROM_NOWHERE;
+    if (r->device_bytes >= 0)
+        return 2 * (uint64_t)r->device_bytes < io->bytes ? STK_BENCH_FROM_MEMORY
+                                                         : STK_BENCH_FROM_STORAGE;
+    if (!io->latency.count)
+        return STK_BENCH_NOT_COUNTED;
+    double median = 1e-9 * (double)stk_histogram_percentile(&io->latency, 0.5);
+    double rate = (double)stk_histogram_percentile(&io->rate, 0.5);
+    return median > MEMORY_S && rate < MEMORY_BPS ? STK_BENCH_NOT_COUNTED_SLOW
+                                                  : STK_BENCH_NOT_COUNTED_FAST;
 }
 
 double stk_bench_bytes_per_s(const struct stk_bench_result *r)

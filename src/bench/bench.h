@@ -17,6 +17,8 @@ struct stk_bench_calibration {
     double step_s;      /* mean computing time of a step */
 };
 
+struct stk_fs;
+
 struct stk_bench_result {
     const struct stk_workload *w; /* borrowed */
     char kind[32];                /* of the communicator: "alone", "forked", "openmpi", ... */
@@ -39,8 +41,9 @@ struct stk_bench_result {
     double epoch_s; /* seconds until every sample was read once, with what precedes the first step
                        spread over the epochs; from the measured steps. NaN: unknown */
     double io_share; /* of the wall time: waiting for data, loading and checkpoints, mean */
-    int64_t device_bytes;
-    uint64_t memory_bytes; /* of the largest rank */
+    int64_t device_bytes;    /* -1: not known */
+    const struct stk_fs *fs; /* of the data; NULL: there is none */
+    uint64_t memory_bytes;   /* of the largest rank */
     uint64_t checkpoints, checkpoint_bytes;
     double checkpoint_s, checkpoint_max_s;
     double restore_s;
@@ -57,6 +60,16 @@ void stk_bench_release(struct stk_bench_result *r);
 /* True for a rank that waited for data twice as long as the median of the ranks, and for more than
  * 5 % of its time. */
 bool stk_bench_straggles(const struct stk_bench_result *r, uint32_t rank);
+/* Where the data came from, as far as it can be known. */
+enum stk_bench_source {
+    STK_BENCH_FROM_NOWHERE,     /* nothing was read, or the storage is modelled */
+    STK_BENCH_FROM_STORAGE,     /* most of it, by the kernel's count */
+    STK_BENCH_FROM_MEMORY,      /* the most came from the page cache, or the files are in memory */
+    STK_BENCH_NOT_COUNTED,      /* not known: the kernel does not count reads of this file system, */
+    STK_BENCH_NOT_COUNTED_SLOW, /* … and requests took longer than memory takes */
+    STK_BENCH_NOT_COUNTED_FAST, /* … and requests were as fast as memory */
+};
+enum stk_bench_source stk_bench_source(const struct stk_bench_result *r);
 /* Bytes of the samples that steps use, per second; 0: steps read nothing. */
 double stk_bench_bytes_per_s(const struct stk_bench_result *r);
 /* From the ranks to the numbers of all; stk_bench_run() calls it. */

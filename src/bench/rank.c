@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "bench/checkpoint.h"
 #include "bench/status.h"
-#include "host/root.h"
+#include "host/fs.h"
 
 /* One run: the accelerator's time line. */
 struct run {
@@ -43,15 +43,6 @@ static void unpack_wait(double v, struct stk_bench_live *live)
     double ms = floor(v / RANK_SPAN);
     live->slowest = (uint32_t)(v - ms * RANK_SPAN);
     live->slowest_wait_s = 1e-3 * ms;
-}
-
-/* "read_bytes: N" of /proc/self/io: bytes the kernel fetched from storage for this process. */
-static int64_t device_bytes(void)
-{
-    char text[512];
-    stk_host_read("/proc/self/io", text, sizeof text);
-    uint64_t bytes = stk_host_number_of(text, "read_bytes:");
-    return bytes <= INT64_MAX ? (int64_t)bytes : -1;
 }
 
 static uint64_t resident_bytes(void)
@@ -328,6 +319,15 @@ static struct run *new_run(const struct stk_bench_config *c, struct stk_bench_ra
     return run;
 }
 
+/* -1: not known; nothing is fetched from modelled storage. */
+static int64_t fetched_since(const struct stk_bench_config *c, int64_t before, uint64_t read)
+{
+    const char *dir = c->data ? c->data->dir : NULL;
+    if (c->model.is_virtual || !dir)
+        return -1;
+    return stk_fs_fetched_between(stk_fs_of_path(dir), before, stk_fs_fetched_bytes(), read);
+}
+
 int stk_bench_run_rank(const struct stk_bench_config *c, struct stk_bench_rank *r,
                        struct stk_err *err)
 {
@@ -338,15 +338,14 @@ int stk_bench_run_rank(const struct stk_bench_config *c, struct stk_bench_rank *
     struct run *run = new_run(c, r);
     if (!run)
         return stk_err_nomem(err, sizeof *run);
-    int64_t before = device_bytes();
+    int64_t before = stk_fs_fetched_bytes();
     int rc = begin(run, err);
     rc = rc ? rc : run_steps(run, err);
     rc = rc ? rc : restore(run, err);
     r->elapsed_s = c->model.is_virtual ? r->wall_s : stk_now() - run->start_s;
     stk_bench_status_end(run->status);
     stk_feed_close(&run->feed, r);
-    int64_t after = device_bytes();
-    r->device_bytes = before < 0 || after < 0 ? -1 : after - before;
+    r->device_bytes = fetched_since(c, before, r->io.bytes);
     r->memory_bytes = resident_bytes();
     bool stuck = stk_patient_is_stuck(run->patient);
     stk_patient_close(run->patient);

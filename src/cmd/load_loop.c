@@ -7,20 +7,11 @@
 
 #include "base/pool.h"
 #include "cmd/load.h"
-#include "host/root.h"
+#include "host/fs.h"
 
 #define TICK_S 0.05 /* interval for printing progress and checking for signals */
 
 /* ---- counting ------------------------------------------------------------------------------ */
-
-/* "read_bytes: N" of /proc/self/io: bytes the kernel fetched from storage for this process. */
-static int64_t device_bytes(void)
-{
-    char text[512];
-    stk_host_read("/proc/self/io", text, sizeof text);
-    uint64_t bytes = stk_host_number_of(text, "read_bytes:");
-    return bytes <= INT64_MAX ? (int64_t)bytes : -1;
-}
 
 static double cpu_seconds(void)
 {
@@ -33,7 +24,7 @@ static double cpu_seconds(void)
 
 static void count(const struct stk_load *l, struct stk_load_counts *c)
 {
-    *c = (struct stk_load_counts){.at_s = stk_now(), .device_bytes = device_bytes()};
+    *c = (struct stk_load_counts){.at_s = stk_now(), .device_bytes = stk_fs_fetched_bytes()};
     c->cpu_s = cpu_seconds();
     if (l->r.ld)
         stk_loader_stats(l->r.ld, &c->loader);
@@ -61,7 +52,7 @@ static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load
         .samples = to->loader.samples - from->loader.samples,
         .bytes_asked = to->loader.bytes_asked - from->loader.bytes_asked,
         .bytes_read = to->loader.bytes_read - from->loader.bytes_read,
-        .device_bytes = stk_load_device_between(from, to),
+        .device_bytes = stk_load_device(&l->r, from, to),
         .seconds = to->at_s - from->at_s,
         .wait_s = 1e-9 * (double)(l->r.wait_ns - wait_from_ns),
         .p50_ns = stk_histogram_percentile(h, 0.5),

@@ -63,6 +63,23 @@ const struct stk_fs *stk_fs_of_path(const char *path)
     return statfs(path, &sf) < 0 ? &other : stk_fs_by_magic((uint64_t)sf.f_type);
 }
 
+int64_t stk_fs_fetched_bytes(void)
+{
+    char text[512];
+    stk_host_read("/proc/self/io", text, sizeof text);
+    uint64_t bytes = stk_host_number_of(text, "read_bytes:");
+    return bytes <= INT64_MAX ? (int64_t)bytes : -1;
+}
+
+int64_t stk_fs_fetched_between(const struct stk_fs *fs, int64_t before, int64_t after,
+                               uint64_t read)
+{
+    bool counts = stk_fs_is_local(fs) && strcmp(fs->name, "zfs") != 0;
+    if (before < 0 || after < before || (!counts && (uint64_t)(after - before) < read))
+        return -1;
+    return after - before;
+}
+
 static bool room_in(const char *path, uint64_t *bytes)
 {
     struct statvfs v;

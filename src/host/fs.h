@@ -27,6 +27,14 @@ static inline bool stk_fs_is_local(const struct stk_fs *fs)
     return fs->magic && !fs->network;
 }
 
+/* "read_bytes" of /proc/self/io: what the kernel fetched from storage for this process; -1: not known. */
+int64_t stk_fs_fetched_bytes(void);
+/* From two such counts, the bytes that came from the storage of this file system while the process
+ * read `read` of it; -1: not known. The count covers block devices; most network file systems, FUSE
+ * and ZFS fetch data without it, and may count a part. */
+int64_t stk_fs_fetched_between(const struct stk_fs *fs, int64_t before, int64_t after,
+                               uint64_t read);
+
 /* The logical block size of the block device with these numbers; 0: unknown. */
 uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no);
 

@@ -22,6 +22,10 @@ static void put_utilisation(const struct stk_bench_result *r, struct stk_grid *t
     snprintf(line, sizeof line, STK_STRONG "%s" STK_PLAIN "  (%s)",
              stk_percent_text(r->utilisation, a, sizeof a), ours);
     stk_grid_row(t, "utilisation", line);
+    if (stk_bench_source_said(r)) {
+        snprintf(line, sizeof line, STK_WARN "%s" STK_PLAIN, stk_bench_source_said(r));
+        stk_grid_row(t, "", line);
+    }
     snprintf(line, sizeof line, "%s  (%s)", stk_percent_text(r->mlperf, a, sizeof a), mlperf);
     stk_grid_row(t, "as MLPerf Storage", line);
     const struct stk_bench_calibration *c = &r->calibration;
@@ -278,6 +282,7 @@ static void json_totals(const struct stk_bench_result *r, struct stk_jw *w)
 {
     stk_jw_put_f64(w, "utilisation", r->utilisation);
     stk_jw_put_str(w, "utilisation_is", ours);
+    stk_jw_put_str(w, "data_came_from", stk_bench_source_said(r));
     stk_jw_put_f64(w, "utilisation_least", r->utilisation_least);
     stk_jw_put_f64(w, "utilisation_mlperf", r->mlperf);
     stk_jw_put_str(w, "utilisation_mlperf_is", mlperf);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "host/fs.h"
 
 const char *stk_rate_text(double per_second, char *buf, size_t n)
 {
@@ -20,6 +21,38 @@ const char *stk_duration_at(const struct stk_histogram *h, double fraction, char
     return stk_format_duration(1e-9 * (double)ns, buf, 32);
 }
 
+const char *stk_bench_source_text(const struct stk_bench_result *r, char *buf, size_t size)
+{
+    char a[32];
+    const char *fs = r->fs ? r->fs->name : "this file system";
+    if (r->is_virtual)
+        snprintf(buf, size, "nothing: the storage is modelled");
+    else if (r->device_bytes == 0)
+        snprintf(buf, size, "0 B: everything was in the page cache, or in memory");
+    else if (r->device_bytes > 0)
+        snprintf(buf, size, "%s%s", stk_format_size((uint64_t)r->device_bytes, a, sizeof a),
+                 (uint64_t)r->device_bytes < r->io.bytes ? "; the rest was in the page cache" : "");
+    else if (stk_bench_source(r) == STK_BENCH_NOT_COUNTED_SLOW)
+        snprintf(buf, size, "not known: not counted for %s; slower than memory", fs);
+    else if (stk_bench_source(r) == STK_BENCH_NOT_COUNTED_FAST)
+        snprintf(buf, size, "not known: not counted for %s; as fast as memory", fs);
+    else
+        snprintf(buf, size, "not known: not counted for %s", fs);
+    return buf;
+}
+
+const char *stk_bench_source_said(const struct stk_bench_result *r)
+{
+    static const char *const said[] = {
+        [STK_BENCH_FROM_MEMORY] = "most of the data came from memory, not from storage",
+        [STK_BENCH_NOT_COUNTED_FAST] = "the data came as fast as from memory: whether storage was "
+                                       "read is not known",
+        [STK_BENCH_NOT_COUNTED] = "whether storage or memory was read is not known",
+    };
+    enum stk_bench_source from = stk_bench_source(r);
+    return from < sizeof said / sizeof *said ? said[from] : NULL;
+}
+
 /* ---- the screen ----------------------------------------------------------------------------- */
 
 static void put_bytes(const struct stk_bench_result *r, struct stk_grid *t)
@@ -30,14 +63,7 @@ static void put_bytes(const struct stk_bench_result *r, struct stk_grid *t)
              stk_format_size(io->asked_bytes, a, sizeof a),
              stk_format_size(io->bytes, b, sizeof b));
     stk_grid_row(t, "bytes", line);
-    if (r->device_bytes < 0)
-        snprintf(line, sizeof line, "not known: the kernel keeps no count");
-    else if (r->device_bytes == 0)
-        snprintf(line, sizeof line, "0 B: everything was in the page cache, or in memory");
-    else
-        snprintf(line, sizeof line, "%s%s", stk_format_size((uint64_t)r->device_bytes, a, sizeof a),
-                 (uint64_t)r->device_bytes < io->bytes ? "; the rest was in the page cache" : "");
-    stk_grid_row(t, "from the device", line);
+    stk_grid_row(t, "from the device", stk_bench_source_text(r, line, sizeof line));
 }
 
 static bool has_latency(const struct stk_tally *io)

@@ -7,6 +7,11 @@
 
 /* Bytes, requests, their sizes, order, latency and bandwidth. */
 void stk_bench_io_rows(const struct stk_bench_result *r, struct stk_grid *t);
+/* "1.20 GiB; the rest was in the page cache". Returns buf. */
+const char *stk_bench_source_text(const struct stk_bench_result *r, char *buf, size_t size);
+/* What the utilisation says nothing about, because the data did not come from storage or may not have;
+ * NULL: it did. */
+const char *stk_bench_source_said(const struct stk_bench_result *r);
 /* Member "io". device: bytes from the device; -1: unknown. */
 void stk_bench_io_json(const struct stk_tally *io, int64_t device, struct stk_jw *w);
 /* Member `key`: mean and percentiles of a histogram of nanoseconds. */

@@ -62,11 +62,9 @@ const char *stk_load_problem(const struct stk_load_result *r, size_t i, char *bu
 /* How many times an epoch read the files: more than once if compressed blocks hold several samples
  * and are not kept. */
 double stk_load_passes(const struct stk_load_result *r);
-/* Bytes that came from storage between two moments; -1: unknown. */
-int64_t stk_load_device_between(const struct stk_load_counts *from,
-                                const struct stk_load_counts *to);
-/* The same, with -1 if the kernel keeps no count for this file system. */
-int64_t stk_load_device(const struct stk_load_result *r, int64_t bytes, uint64_t bytes_read);
+/* Bytes that came from storage between two moments; -1: not known. */
+int64_t stk_load_device(const struct stk_load_result *r, const struct stk_load_counts *from,
+                        const struct stk_load_counts *to);
 
 static inline size_t stk_load_nepochs(const struct stk_load_result *r)
 {

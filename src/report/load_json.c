@@ -23,7 +23,7 @@ static void put_dataset(const struct stk_load_result *r, struct stk_jw *w)
 static void put_counts(const struct stk_load_result *r, struct stk_jw *w)
 {
     const struct stk_loader_stats *st = &r->end.loader;
-    int64_t device = stk_load_device_between(&r->start, &r->end);
+    int64_t device = stk_load_device(r, &r->start, &r->end);
     stk_jw_put_u64(w, "samples", r->samples);
     stk_jw_put_u64(w, "batches", r->batches);
     stk_jw_put_u64(w, "repeats", st->repeats);
@@ -37,7 +37,7 @@ static void put_counts(const struct stk_load_result *r, struct stk_jw *w)
     stk_jw_put_u64(w, "read_bytes", st->bytes_read);
     stk_jw_put_f64(w, "read_passes", stk_load_passes(r));
     stk_jw_put_u64(w, "decoded_bytes", st->decoded_bytes);
-    stk_jw_put_known_i64(w, "storage_bytes", stk_load_device(r, device, st->bytes_read));
+    stk_jw_put_known_i64(w, "storage_bytes", device);
     stk_jw_put_u64(w, "reads", st->reads);
     stk_jw_put_u64(w, "opens", st->opens);
 }
@@ -104,7 +104,7 @@ static void put_epochs(const struct stk_load_result *r, struct stk_jw *w)
         stk_jw_put_u64(w, "asked_bytes", e->bytes_asked);
         stk_jw_put_u64(w, "read_bytes", e->bytes_read);
         stk_jw_put_known_i64(w, "storage_bytes",
-                             stk_load_device(r, e->device_bytes, e->bytes_read));
+                             e->device_bytes);
         stk_jw_put_f64(w, "load_seconds", e->seconds);
         stk_jw_put_f64(w, "stall_seconds", e->wait_s);
         stk_jw_put_f64(w, "batch_p50_seconds", 1e-9 * (double)e->p50_ns);

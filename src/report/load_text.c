@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "host/fs.h"
 #include "report/grid.h"
 #include "report/load.h"
 #include "report/problems.h"
@@ -77,17 +78,13 @@ static const char *time_text(double s, char *buf, size_t size)
     return stk_format_duration(s, buf, size);
 }
 
-int64_t stk_load_device_between(const struct stk_load_counts *from,
-                                const struct stk_load_counts *to)
+int64_t stk_load_device(const struct stk_load_result *r, const struct stk_load_counts *from,
+                        const struct stk_load_counts *to)
 {
-    return to->device_bytes < 0 || from->device_bytes < 0 ? -1
-                                                          : to->device_bytes - from->device_bytes;
-}
-
-int64_t stk_load_device(const struct stk_load_result *r, int64_t bytes, uint64_t bytes_read)
-{
-    /* Clients of network file systems may not count what they fetch for a process. */
-    return bytes == 0 && bytes_read && r->storage.network ? -1 : bytes;
+    const struct stk_fs *fs = stk_fs_by_name(r->storage.fs);
+    return fs ? stk_fs_fetched_between(fs, from->device_bytes, to->device_bytes,
+                                       to->loader.bytes_read - from->loader.bytes_read)
+              : -1;
 }
 
 double stk_load_passes(const struct stk_load_result *r)
@@ -121,11 +118,15 @@ static void device_text(const struct stk_load_result *r, char *line, size_t size
 {
     char a[32], b[32], share[16];
     uint64_t read = r->end.loader.bytes_read;
-    int64_t got = stk_load_device_between(&r->start, &r->end);
-    if (got < 0)
+    int64_t got = stk_load_device(r, &r->start, &r->end);
+    if (r->start.device_bytes < 0)
         snprintf(line, size, "not known: the kernel keeps no count (/proc/self/io)");
-    else if (stk_load_device(r, got, read) < 0)
-        snprintf(line, size, "not known: %s keeps no count", r->storage.fs);
+    else if (got < 0 && r->storage.cached >= 0)
+        snprintf(line, size, "not known: the kernel does not count what %s reads; at the start %s of "
+                             "the files was in the page cache",
+                 r->storage.fs, stk_percent_text(r->storage.cached, share, sizeof share));
+    else if (got < 0)
+        snprintf(line, size, "not known: the kernel does not count what %s reads", r->storage.fs);
     else if (strcmp(r->storage.fs, "tmpfs") == 0)
         snprintf(line, size, "0 B: the files are in memory (tmpfs)");
     else if (got == 0 && read)
@@ -307,12 +308,12 @@ static void put_times(const struct stk_load_result *r, struct stk_grid *t)
 
 /* ---- epochs -------------------------------------------------------------------------------- */
 
-static void epoch_row(const struct stk_load_result *r, const struct stk_load_epoch *e,
+static void epoch_row(const struct stk_load_epoch *e,
                       struct stk_grid *t)
 {
     char n[32], time[32], sps[40], asked[40], read[40], dev[40] = "-", wait[16], p50[32], p99[32];
     double s = e->seconds > 0 ? e->seconds : 1e-9;
-    int64_t device = stk_load_device(r, e->device_bytes, e->bytes_read);
+    int64_t device = e->device_bytes;
     if (device >= 0)
         stk_format_size((uint64_t)device, dev, sizeof dev);
     stk_grid_row(t, stk_format_count(e->epoch, n, sizeof n), time_text(s, time, sizeof time),
@@ -339,7 +340,7 @@ static void put_epochs(const struct stk_load_result *r, struct stk_buf *out)
             stk_grid_row(&t, "...", "", "", "", "", "", "", "", "");
             i = n - EPOCHS_SHOWN / 2;
         }
-        epoch_row(r, stk_load_epoch(r, i), &t);
+        epoch_row(stk_load_epoch(r, i), &t);
     }
     stk_buf_putc(out, '\n');
     stk_grid_render(&t, 2, out);

@@ -347,7 +347,8 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
 {
     double use = stk_pg_get(r, "utilisation"), io = stk_pg_get(r, "io_share");
     const char *lost = stk_pg_text(r, "lost_because", NULL);
-    char text[500], a[32], b[32];
+    const char *from = stk_pg_text(r, "data_came_from", NULL);
+    char text[600], a[32], b[32], what[200];
     if (lost)
         snprintf(text, sizeof text,
                  "Rank %.0f was lost: %.300s. There is no result of the whole.",
@@ -355,11 +356,14 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
     else
         snprintf(text, sizeof text,
                  "The accelerators compute %s of the time; %s goes into I/O: waiting for data, "
-                 "loading and checkpoints.",
-                 stk_pg_percent(use, a, sizeof a), stk_pg_percent(io, b, sizeof b));
+                 "loading and checkpoints%s%s.",
+                 stk_pg_percent(use, a, sizeof a), stk_pg_percent(io, b, sizeof b),
+                 from ? "; " : "", from ? from : "");
     stk_jw_put_str(w, "verdict",
                    lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");
-    stk_pg_number(w, use, "share", "of the time, the accelerators compute");
+    snprintf(what, sizeof what, "of the time, the accelerators compute%s%.120s", from ? ": " : "",
+             from ? from : "");
+    stk_pg_number(w, use, "share", what);
 }
 
 static void put_notes(struct stk_jw *w, const struct stk_jval *r)
@@ -372,9 +376,6 @@ static void put_notes(struct stk_jw *w, const struct stk_jval *r)
                       "the lost time is the machine's, not the storage's.");
     if (strcmp(stk_pg_text(r, "clock", ""), "virtual") == 0)
         stk_jw_str(w, "The storage was modelled and the clock virtual: no real I/O was timed.");
-    if (stk_pg_get(r, "io.bytes_from_device") == 0)
-        stk_jw_str(w, "Nothing came from the device: everything was in the page cache or in "
-                      "memory.");
     stk_jw_close(w, ']');
 }
 
