@@ -63,6 +63,12 @@ struct stk_verdict stk_verdict_of(const struct stk_timed *a, const struct stk_ti
                   a->runs < b->runs ? a->runs : b->runs, within, among);
 }
 
+struct stk_verdict stk_verdict_of_single(double a_s, double b_s)
+{
+    return (struct stk_verdict){
+        .times = a_s > 0 && b_s > 0 ? b_s / a_s : NAN, .ci = {NAN, NAN}, .runs = 1};
+}
+
 struct stk_verdict stk_verdict_of_pairs(const double *log_ratio, size_t n, double within,
                                         size_t among)
 {

@@ -39,6 +39,8 @@ struct stk_timed {
  * to find one that differs; 1 if the two were chosen before they were measured. */
 struct stk_verdict stk_verdict_of(const struct stk_timed *a, const struct stk_timed *b,
                                   double within, size_t among);
+/* One run of each, in these times: nothing is known, but a ratio was measured. */
+struct stk_verdict stk_verdict_of_single(double a_s, double b_s);
 /* From pairs that ran beside each other: log(time of b / time of a) of each. */
 struct stk_verdict stk_verdict_of_pairs(const double *log_ratio, size_t n, double within,
                                         size_t among);

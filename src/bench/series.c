@@ -1,6 +1,7 @@
 /* series.c - see series.h. */
 #include "bench/series.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 
 #include "base/array.h"
 #include "base/spawn.h"
+#include "base/verdict.h"
+#include "bench/plan.h"
 
 #define WAITS_LEAST 0.05 /* of the time: below, the accelerators set the pace */
 #define PACE_LEAST  0.95 /* of the calibration: below, this machine is the limit */
@@ -116,18 +119,23 @@ int stk_series_sweep(struct stk_bench_config *c, struct stk_workload *w, const c
 void stk_series_verdict(const struct stk_series *s, struct stk_buf *out)
 {
     size_t turn = 1;
+    char text[STK_VERDICT_TEXT];
     while (turn < s->n && s->point[turn].io_bound == s->point[0].io_bound)
         turn++;
     if (s->n == 0)
         return;
     bool bound = s->point[0].io_bound;
     const struct stk_series_point *a = &s->point[0], *b = &s->point[s->n - 1];
+    const struct stk_verdict v =
+        stk_verdict_of_single(1 / b->samples_per_s, 1 / a->samples_per_s);
     if (s->neighbour)
         stk_buf_printf(out,
                        "With %s beside it, the job computes %.1f %% of the time instead of "
-                       "%.1f %%, and takes %.2f times as long per step at 99 %%.\n",
+                       "%.1f %%, and a step takes %.2f times as long at 99 %%. Samples per second "
+                       "against alone: %s.\n",
                        s->neighbour, 100 * b->utilisation, 100 * a->utilisation,
-                       a->step_p99_s > 0 ? b->step_p99_s / a->step_p99_s : 1);
+                       a->step_p99_s > 0 ? b->step_p99_s / a->step_p99_s : 1,
+                       stk_verdict_text(&v, text, sizeof text));
     else if (turn < s->n)
         stk_buf_printf(out, "The job turns from %s to %s at %s.\n",
                        bound ? "I/O-bound" : "compute-bound", bound ? "compute-bound" : "I/O-bound",
@@ -147,14 +155,56 @@ struct search {
     struct stk_series *s;
 };
 
+#define STEPS_LEAST   10 /* beside the first */
+#define STEPS_PER_BATCH 5 /* for each batch that is read ahead: then its share is a fifth at most */
+
+/* Steps of a rank with which its utilisation is that of the storage. */
+static uint64_t steps_needed(const struct stk_workload *w)
+{
+    uint64_t ahead = STEPS_PER_BATCH * w->reader.prefetch;
+    return 1 + w->training.warmup + (ahead > STEPS_LEAST ? ahead : STEPS_LEAST);
+}
+
+/* Gives that many ranks enough steps. False: they have not. */
+static bool give_steps(struct search *f, uint32_t ranks, uint64_t epochs, struct stk_err *err,
+                       int *rc)
+{
+    struct stk_bench_plan plan;
+    struct stk_workload *w = f->w;
+    bool reads_again = f->c->model.is_virtual || w->reader.cache == STK_CACHE_DROP ||
+                       w->reader.cache == STK_CACHE_DIRECT;
+    uint64_t needed = steps_needed(w);
+    w->training.epochs = epochs;
+    *rc = stk_workload_settle(w, err);
+    *rc = *rc ? *rc : stk_bench_plan(&plan, w, 0, ranks, err);
+    if (*rc || w->reader.load != STK_LOAD_STEP || !plan.steps)
+        return *rc == 0;
+    if (reads_again && plan.steps * epochs < needed)
+        w->training.epochs = (needed + plan.steps - 1) / plan.steps;
+    if (plan.steps * w->training.epochs >= needed)
+        return true;
+    if (!f->s->unjudged || ranks < f->s->unjudged) {
+        f->s->unjudged = ranks;
+        f->s->steps = plan.steps * epochs;
+        f->s->steps_needed = needed;
+    }
+    return false;
+}
+
 /* True in *good: that many ranks reach the utilisation. */
 static int try_ranks(struct search *f, uint32_t ranks, bool *good, struct stk_err *err)
 {
     char label[40];
     double pace = 1;
+    uint64_t epochs = f->w->training.epochs;
+    int rc;
     f->w->training.ranks = ranks;
+    *good = give_steps(f, ranks, epochs, err, &rc);
+    if (!*good)
+        return rc;
     snprintf(label, sizeof label, "%lu rank%s", (unsigned long)ranks, ranks == 1 ? "" : "s");
-    int rc = run_one(f->c, f->w, label, f->s, &pace, err);
+    rc = run_one(f->c, f->w, label, f->s, &pace, err);
+    f->w->training.epochs = epochs;
     *good = rc == 0 && f->s->lost < 0 && f->s->point[f->s->n - 1].mlperf >= f->s->au;
     if (rc == 0 && pace < PACE_LEAST)
         f->s->machine_ends = true;
@@ -181,6 +231,8 @@ int stk_series_find_max(struct stk_bench_config *c, struct stk_workload *w, doub
         rc = try_ranks(&f, middle, &good, err);
         *(good ? &out->most : &bad) = middle;
     }
+    if (bad != out->unjudged) /* fewer ranks than that are not fast enough */
+        out->unjudged = 0;
     return rc;
 }
 

@@ -25,6 +25,10 @@ struct stk_series {
     double au;             /* the least utilisation asked for; 0: this is a sweep */
     uint32_t most;         /* the most ranks that reach it; 0: not even one does */
     uint32_t limit;        /* ranks that were allowed */
+    /* The fewest ranks that cannot be judged, because the data has too few steps for each of them: the
+     * steps, and how many it takes; 0: none. */
+    uint32_t unjudged;
+    uint64_t steps, steps_needed;
     bool machine_ends;     /* the machine cannot keep the pace of more ranks, even without I/O */
     const char *neighbour; /* name of the workload beside the second run; NULL: none. Borrowed */
     int64_t lost;          /* a rank that was lost; -1: none */
@@ -37,7 +41,9 @@ struct stk_series {
 int stk_series_sweep(struct stk_bench_config *c, struct stk_workload *w, const char *const *sweeps,
                      struct stk_series *out, struct stk_err *err);
 /* Doubles the ranks up to limit until the utilisation, as MLPerf counts it, is below au, then
- * halves the interval. */
+ * halves the interval. Each number of ranks has enough steps that the first, which does not count, and
+ * those that are read ahead before it do not decide: more epochs if they read the storage again;
+ * otherwise it is not judged. */
 int stk_series_find_max(struct stk_bench_config *c, struct stk_workload *w, double au,
                         uint32_t limit, struct stk_series *out, struct stk_err *err);
 /* Runs the workload alone, then again while the workload of `other` runs beside it, over and over,

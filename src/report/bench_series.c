@@ -14,9 +14,10 @@
 
 /* ---- series --------------------------------------------------------------------------------- */
 
-static void put_point(const struct stk_series_point *p, struct stk_grid *t)
+/* judged: of a search, whose verdict is about the utilisation as MLPerf Storage counts it. */
+static void put_point(const struct stk_series_point *p, bool judged, struct stk_grid *t)
 {
-    char use[32], rate[48], share[32], step[32], slow[32], label[400];
+    char use[32], au[32], rate[48], share[32], step[32], slow[32], label[400];
     struct stk_buf b = STK_BUF_INIT;
     stk_text_escape(&b, p->label, strlen(p->label), 60);
     snprintf(label, sizeof label, "%s", stk_buf_cstr(&b));
@@ -26,7 +27,12 @@ static void put_point(const struct stk_series_point *p, struct stk_grid *t)
     stk_percent_text(p->io_share, share, sizeof share);
     stk_format_duration(p->step_s, step, sizeof step);
     stk_format_duration(p->step_p99_s, slow, sizeof slow);
-    stk_grid_row(t, label, use, rate, share, step, slow, p->io_bound ? "I/O" : "computing");
+    stk_percent_text(p->mlperf, au, sizeof au);
+    if (judged)
+        stk_grid_row(t, label, use, au, rate, share, step, slow,
+                     p->io_bound ? "I/O" : "computing");
+    else
+        stk_grid_row(t, label, use, rate, share, step, slow, p->io_bound ? "I/O" : "computing");
 }
 
 /* strong, plain: marks around the number. */
@@ -37,6 +43,8 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
         stk_buf_printf(out, "%s%lu accelerator%s%s stay%s busy for at least %.0f %% of the time",
                        strong, (unsigned long)s->most, s->most == 1 ? "" : "s", plain,
                        s->most == 1 ? "s" : "", 100 * s->au);
+    else if (s->unjudged)
+        stk_buf_puts(out, "Not known how many accelerators stay busy");
     else
         stk_buf_printf(out, "Not even one accelerator stays busy for %.0f %% of the time",
                        100 * s->au);
@@ -44,16 +52,29 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
                                         "steps, so the storage may feed more"
                       : s->most == s->limit ? "; more were not tried (--ranks)"
                                             : "");
+    if (s->unjudged)
+        stk_buf_printf(out,
+                       "%s the data has %llu step%s for each of %lu, and %llu are needed until the "
+                       "first and those read ahead do not decide. Generate more (dataset.files), or "
+                       "let epochs read the storage again (reader.cache=drop)",
+                       s->most ? "; more are not known:" : ":", (unsigned long long)s->steps,
+                       s->steps == 1 ? "" : "s", (unsigned long)s->unjudged,
+                       (unsigned long long)s->steps_needed);
     stk_buf_puts(out, ".\n");
 }
 
 void stk_series_text(const struct stk_series *s, struct stk_buf *out)
 {
     struct stk_grid t;
-    stk_grid_init(&t, "lrrrrrl");
-    stk_grid_row(&t, "run", "utilisation", "samples/s", "I/O share", "step", "99 %", "waits for");
+    stk_grid_init(&t, s->au > 0 ? "lrrrrrrl" : "lrrrrrl");
+    if (s->au > 0)
+        stk_grid_row(&t, "run", "utilisation", "as MLPerf", "samples/s", "I/O share", "step", "99 %",
+                     "waits for");
+    else
+        stk_grid_row(&t, "run", "utilisation", "samples/s", "I/O share", "step", "99 %",
+                     "waits for");
     for (size_t i = 0; i < s->n; i++)
-        put_point(&s->point[i], &t);
+        put_point(&s->point[i], s->au > 0, &t);
     stk_grid_render(&t, 0, out);
     stk_grid_release(&t);
     if (s->lost >= 0) {
@@ -93,6 +114,11 @@ void stk_series_json(const struct stk_series *s, struct stk_jw *w)
         stk_jw_put_f64(w, "utilisation_asked", s->au);
         stk_jw_put_u64(w, "most_ranks", s->most);
         stk_jw_put_u64(w, "ranks_allowed", s->limit);
+        stk_jw_key(w, "ranks_not_judged");
+        if (s->unjudged)
+            stk_jw_u64(w, s->unjudged);
+        else
+            stk_jw_null(w);
         stk_jw_put_bool(w, "machine_is_the_limit", s->machine_ends);
         put_search(s, "", "", &verdict);
     } else {

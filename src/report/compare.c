@@ -319,22 +319,12 @@ static void put_differences(const struct stk_report *before, const struct stk_re
     put_datasets(before->a, after->a, line);
 }
 
-/* One run each. */
-static struct stk_verdict verdict_of(const struct stk_report *before,
-                                     const struct stk_report *after)
-{
-    static const struct stk_noise unknown = {.relative_sd = NAN};
-    double x = before->a->p->run_s, y = after->a->p->run_s;
-    const struct stk_timed a = {y > 0 ? y : NAN, 1, &unknown}, b = {x > 0 ? x : NAN, 1, &unknown};
-    return stk_verdict_of(&a, &b, STK_VERDICT_ALIKE, 1);
-}
-
 static void put_verdict(const struct stk_report *before, const struct stk_report *after,
                         struct stk_buf *out)
 {
     char was[40], is[40], text[STK_VERDICT_TEXT];
     struct stk_buf line = STK_BUF_INIT;
-    struct stk_verdict v = verdict_of(before, after);
+    struct stk_verdict v = stk_verdict_of_single(after->a->p->run_s, before->a->p->run_s);
     if (isnan(v.times))
         return;
     stk_buf_printf(&line, "The run took %s instead of %s: %s.",
@@ -407,7 +397,7 @@ void stk_report_compare_json(const struct stk_report *before, const struct stk_r
     }
     struct stk_buf why = STK_BUF_INIT;
     bool comparable = stk_report_comparable(before, after);
-    const struct stk_verdict v = verdict_of(before, after);
+    const struct stk_verdict v = stk_verdict_of_single(after->a->p->run_s, before->a->p->run_s);
     stk_jw_put_bool(w, "comparable", comparable);
     if (comparable)
         stk_report_verdict(w, "verdict", &v);

@@ -717,7 +717,8 @@ def test_results_of_one_name_are_told_apart(results, tmp_path):
         mine = [(r[1], r[2], r[4]) for r in blocks_of(shown[4])["points"]["rows"] if r[0] == series]
         assert mine == [(p["n"], p["runs"], p["value"]) for p in said]
     assert {s["name"] for s in blocks_of(shown[5])["sizes"]["panels"][0]["series"]} == {"a/profile", "b/profile"}
-    assert shown[5]["number"]["what"] == "as fast as a/profile" and shown[5]["verdict"].startswith("b/profile took ")
+    assert shown[5]["number"]["what"] == "as fast as a/profile, from one run each" and shown[5]["verdict"].startswith("b/profile took ")
+    assert "x measured): one run of each does not show the noise" in shown[5]["verdict"]
 
 
 def test_series_of_one_name_in_two_studies_stay_two(tmp_path):

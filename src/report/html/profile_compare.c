@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/verdict.h"
 #include "report/html/profile.h"
 
 void stk_pg_profiles_free(struct stk_pg_profiles *s)
@@ -263,14 +264,16 @@ static void put_change(struct stk_jw *w, const struct stk_pg_profiles *all)
 {
     size_t best = fastest(all);
     double before = profile_of(all, 0)->run_s, after = profile_of(all, best)->run_s;
-    char text[900], what[320], a[40], b[40];
+    char text[1000], what[360], said[STK_VERDICT_TEXT], a[40], b[40];
+    const struct stk_verdict v = stk_verdict_of_single(after, before);
     snprintf(text, sizeof text,
-             "%.300s took %s%s, %.300s %s. One run each: how much of that is chance is unknown.",
+             "%.300s took %s%s, %.300s %s: %s.",
              all->name[best], stk_word_time(after, a, sizeof a), all->n > 2 ? ", the least of the others" : "",
-             all->name[0], stk_word_time(before, b, sizeof b));
+             all->name[0], stk_word_time(before, b, sizeof b),
+             stk_verdict_text(&v, said, sizeof said));
     stk_jw_put_str(w, "verdict",
                    best ? text : "A run failed or was not recorded to its end: no verdict.");
-    snprintf(what, sizeof what, "as fast as %.300s", all->name[0]);
+    snprintf(what, sizeof what, "as fast as %.300s, from one run each", all->name[0]);
     if (best)
         stk_pg_number(w, before / after, "x", what);
 }

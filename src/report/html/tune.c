@@ -307,7 +307,7 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r, const struct
 {
     const struct stk_jval *base = first_of(all, is_baseline), *best = best_of(r, all);
     char range[80], what[300];
-    stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "This result has no verdict."));
+    stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "Nothing is recommended."));
     if (best) {
         snprintf(what, sizeof what, "as fast%s: the %s change",
                  stk_pg_times_range(best, range, sizeof range), best_word(r));
