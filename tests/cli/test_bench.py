@@ -515,6 +515,30 @@ def test_the_most_accelerators_are_found(stoker, tmp_path):
     assert {p["ranks"] for p in result["points"]} == {1, 2, 4, 8, 12, 10, 11}
 
 
+FEW = """name: t
+dataset: {format: files, files: 64, samples_per_file: 1, record: 128K}
+reader: {threads: 2, prefetch: 2}
+training: {batch: 4, compute: 125ms}
+"""
+
+
+def test_too_few_steps_judge_nothing(stoker, tmp_path):
+    """Of two steps the first does not count and the second was read ahead: eight ranks that each need a quarter of
+    the storage would stay busy."""
+    w, out = write(tmp_path, FEW), tmp_path / "out.json"
+    options = "bench", w, "--data", tmp_path / "d", "--find-max", "--au", "90", "--json", out
+    got = stoker(*options, "--generate", "--ranks", 8, "--virtual-storage", "16MB,0,shared")
+    result = json.loads(out.read_text())["result"]
+    assert result["most_ranks"] == 4 and result["ranks_not_judged"] is None
+    shares = {p["ranks"]: p["utilisation_mlperf"] for p in result["points"]}
+    assert shares[4] > 0.9 > shares[5] and "as MLPerf" in got.out.splitlines()[0]
+    # Another epoch would find the data in the page cache.
+    got = stoker(*options, "--set", "training.batch=8")
+    result = json.loads(out.read_text())["result"]
+    assert (result["points"], result["most_ranks"], result["ranks_not_judged"]) == ([], 0, 1)
+    assert "Not known how many accelerators stay busy: the data has 8 steps for each of 1, and 11 are needed" in got.out
+
+
 def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):
     """Streaming against processing: a thread reads a batch in 300 ms, a step computes 100 ms."""
     w, out = write(tmp_path, SHARED), tmp_path / "out.json"

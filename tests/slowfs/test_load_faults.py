@@ -1,6 +1,7 @@
 """The loader on a file system that fails under it: what was asked for happens, in the order of the data,
 and nothing hangs. Each engine, since each meets the failure in another place."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -118,3 +119,21 @@ def test_a_loader_can_be_closed_while_the_storage_hangs(packed, io):
         fs.command("clear")  # what is stuck in the kernel may keep the process
         _, said = proc.communicate(timeout=PATIENCE_S)
         assert proc.returncode == 0 and not said, said
+
+
+def test_bytes_from_the_device_are_counted_or_not_known(tmp_path):
+    """134 MB at 10 ms per read "from the device 0 B: everything was in the page cache"."""
+    w, out = tmp_path / "w.yaml", tmp_path / "out.json"
+    w.write_text("name: t\ndataset: {format: files, files: 8, samples_per_file: 1, record: 128K}\n"
+                 "reader: {threads: 1}\ntraining: {batch: 4, compute: 1ms}\n")
+    run_stoker("bench", w, "--data", tmp_path / "d", "--generate-only")
+    near = run_stoker("bench", w, "--data", tmp_path / "d", "--json", out)
+    assert "came from memory, not from storage" in near.out
+    with slowfs(tmp_path / "d", tmp_path / "mnt", read="10ms", cache="off") as fs:
+        got = run_stoker("bench", w, "--data", fs.mnt, "--json", out)
+        loaded = run_stoker("load", fs.mnt / "train", "--batch", 2, "--json", tmp_path / "load.json").out
+    result = json.loads(out.read_text())["result"]
+    assert result["io"]["bytes_from_device"] is None and result["data_came_from"] is None
+    assert "from the device    not known: not counted for fuse; slower than memory" in got.out
+    assert "not known: the kernel does not count what fuse reads" in loaded
+    assert json.loads((tmp_path / "load.json").read_text())["result"]["storage_bytes"] is None
