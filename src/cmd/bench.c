@@ -208,7 +208,7 @@ static int run_series(struct stk_run *run, struct stk_bench_config *c, struct st
     int rc = run_any_series(run, c, w, &other, &series);
     stk_bench_screen_close(screen);
     rc = rc ? rc : check_stop(run, series.lost);
-    if (rc == 0 && series.n) {
+    if (rc == 0 && (series.n || series.unjudged)) {
         stk_series_text(&series, &out);
         stk_series_json(&series, &run->json);
         rc = stk_say_text(run, &out);

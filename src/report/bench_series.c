@@ -75,7 +75,8 @@ void stk_series_text(const struct stk_series *s, struct stk_buf *out)
                      "waits for");
     for (size_t i = 0; i < s->n; i++)
         put_point(&s->point[i], s->au > 0, &t);
-    stk_grid_render(&t, 0, out);
+    if (s->n)
+        stk_grid_render(&t, 0, out);
     stk_grid_release(&t);
     if (s->lost >= 0) {
         stk_buf_printf(out, STK_BAD "rank %lld was lost" STK_PLAIN ": ", (long long)s->lost);
