@@ -14,6 +14,7 @@
 #define STK_BASE_OWN_H
 
 #include <limits.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -138,6 +139,15 @@ int stk_write_derived(const char *path, const void *p, size_t n, const struct st
 /* True for the errno of a name that does not exist. Every other error (EACCES, EIO, ESTALE, ELOOP,
  * EMFILE, …) says nothing about that: what cannot be looked at is not absent. */
 bool stk_is_absent(int error);
+/* For a file that need not be there. Takes what the function returned that opened or read it, with
+ * its error. 1: it was there; 0: it does not exist, and *err is cleared; else the error. */
+int stk_if_there(int rc, struct stk_err *err);
+/* Looks for such a name; does not follow a link. 1: it is there, and *st (may be NULL) is its
+ * status; 0: it does not exist; else the error. */
+int stk_find_at(int dirfd, const char *name, struct stat *st, const char *path,
+                struct stk_err *err);
+/* False if the name certainly does not exist; true also if it cannot be looked at. */
+bool stk_may_exist(int dirfd, const char *name);
 /* Opens a file for reading without blocking. Refuses anything but a regular file, and says what it
  * is ("is a pipe", STK_E_UNSUPPORTED). flags: O_NOFOLLOW or 0. st may be NULL. *fd: caller
  * closes. */

@@ -365,6 +365,27 @@ bool stk_is_absent(int error)
     return error == ENOENT || error == ENOTDIR;
 }
 
+int stk_if_there(int rc, struct stk_err *err)
+{
+    if (rc != STK_E_SYS || !stk_is_absent(err->sys_errno))
+        return rc < 0 ? rc : 1;
+    *err = (struct stk_err){0};
+    return 0;
+}
+
+int stk_find_at(int dirfd, const char *name, struct stat *st, const char *path, struct stk_err *err)
+{
+    struct stat mine;
+    if (fstatat(dirfd, name, st ? st : &mine, AT_SYMLINK_NOFOLLOW) == 0)
+        return 1;
+    return stk_is_absent(errno) ? 0 : stk_err_sys(err, path, "look at");
+}
+
+bool stk_may_exist(int dirfd, const char *name)
+{
+    return stk_find_at(dirfd, name, NULL, name, NULL) != 0;
+}
+
 int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,
                   const char *path, struct stk_err *err)
 {

@@ -167,9 +167,10 @@ static int make_file(void *user, uint64_t item, unsigned thread, struct stk_err 
     snprintf(path, sizeof path, "%s/%s", m->d->dir, name);
     const char *base = stk_base_name(name);
     int rc = stk_bench_data_enter(m->d, name, &dirfd, err);
-    bool there = rc == 0 && faccessat(dirfd, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    if (rc == 0 && !there)
-        rc = write_one(w, file, dirfd, base, path, err);
+    rc = rc ? rc : stk_find_at(dirfd, base, NULL, path, err);
+    bool there = rc == 1;
+    if (rc >= 0)
+        rc = there ? 0 : write_one(w, file, dirfd, base, path, err);
     if (dirfd >= 0)
         close(dirfd);
     if (rc < 0)

@@ -85,7 +85,7 @@ static int remove_file(const struct stk_bench_data *d, const char *name, uint64_
         return 0;
     snprintf(path, sizeof path, "%s/%s", d->dir, name);
     snprintf(partial, sizeof partial, "%s" STK_BENCH_PART, base);
-    bool there = faccessat(dirfd, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    bool there = stk_may_exist(dirfd, base);
     int rc = stk_unlink_at(dirfd, base, path, err);
     rc = rc ? rc : stk_unlink_at(dirfd, partial, path, err);
     *files += rc == 0 && there;

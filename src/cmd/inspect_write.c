@@ -154,11 +154,10 @@ static int write_below(struct writer *wr, const char *path)
 {
     struct stk_err *err = &wr->run->err;
     const char *name = stk_base_name(path);
-    struct stat st;
     int dirfd, rc = open_folder(wr, &dirfd);
     if (rc < 0)
         return rc;
-    if (!wr->force && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (!wr->force && stk_may_exist(dirfd, name))
         rc = stk_err_set(err, STK_E_EXISTS, path, -1, "exists already; --force replaces it");
     else if (wr->below)
         rc = stk_write_file_at(dirfd, name, wr->bytes.data, wr->bytes.len, STK_SHARED, path, err);

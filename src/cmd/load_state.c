@@ -43,10 +43,8 @@ static int collect(const struct stk_load *l, const struct stk_trust *trust, stru
                    struct stk_err *err)
 {
     const struct stk_load_settings *s = l->s;
-    if (s->state && access(s->state, F_OK) == 0)
+    if (s->state && stk_may_exist(AT_FDCWD, s->state))
         return read_states(trust, s->state, all, err);
-    if (s->state && errno != ENOENT)
-        return stk_err_sys(err, s->state, "cannot look at the state");
     for (const char **path = s->from; path && *path; path++) {
         int rc = read_states(trust, *path, all, err);
         if (rc)

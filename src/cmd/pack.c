@@ -155,6 +155,11 @@ static int show(struct stk_run *run, const struct stk_pack_result *r)
     stk_pack_text(r, run->opts.arg[1], &out);
     stk_pack_json(r, &run->json);
     int rc = stk_say_text(run, &out);
+    if (run->common->quiet && r->replaced > r->samples) {
+        char text[160] = "replaced ";
+        stk_pack_replaced(r, text + strlen(text), sizeof text - strlen(text));
+        stk_complain("pack", text);
+    }
     return rc ? rc : r->skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 

@@ -21,7 +21,7 @@ static const char *split_from(const char *arg, bool several, char *name, size_t 
 {
     const char *eq = strchr(arg, '=');
     name[0] = '\0';
-    if (eq && access(arg, F_OK) != 0) {
+    if (eq && !stk_may_exist(AT_FDCWD, arg)) {
         snprintf(name, size, "%.*s", (int)(eq - arg), arg);
         return eq + 1;
     }

@@ -234,7 +234,7 @@ static void sort_args(const struct stk_run *run, const char **src, const char **
     *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
     char *tier = *src && !*dst ? stk_stage_named(*src) : NULL;
     char *mark = tier ? stk_path_join(tier, "tier.json") : NULL;
-    if (mark && access(mark, F_OK) == 0) {
+    if (mark && stk_may_exist(AT_FDCWD, mark)) {
         *dst = *src;
         *src = NULL;
     }

@@ -53,7 +53,7 @@ int stk_stage_hop(struct stk_stage_job *job)
     struct stk_stage_result r = {0};
     char *path = NULL;
     int rc = 0;
-    if (access(job->given, F_OK) < 0) {
+    if (!stk_may_exist(AT_FDCWD, job->given)) {
         rc = find_hop(job, &path);
     } else if (job->s->dry_run) { /* the plan is that of the second hop; nothing is copied */
         return stk_stage_list_source(job, job->given);

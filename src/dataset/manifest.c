@@ -7,6 +7,7 @@
 #include "format/format.h"
 #include "format/sample.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,20 +216,28 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     return rc < 0 ? rc : get_classes(m, root, path, err);
 }
 
-/* The text, in the arena: values point into it. *st: its owner. NULL: there is none. */
-static const char *get_text(const struct stk_manifest_at *at, const char *path,
-                            struct stk_manifest *m, size_t *len, struct stat *st)
+/* *text: in the arena, values point into it. *st: its owner. 1; 0: there is no such file, or it can
+ * be none of ours (a folder, a pipe, a file of that size). */
+static int get_text(const struct stk_manifest_at *at, const char *path, struct stk_manifest *m,
+                    const char **text, size_t *len, struct stat *st, struct stk_err *err)
 {
     uint64_t size;
     struct stk_buf b = STK_BUF_INIT;
-    int fd = stk_file_open_at(at->dirfd, at->outside, STK_MANIFEST_NAME, path, &size, NULL);
-    bool got = fd >= 0 && fstat(fd, st) == 0 && stk_read_fd(fd, MANIFEST_MAX, &b, path, NULL) == 0;
-    const char *text = got ? stk_arena_dup(&m->arena, b.data, b.len) : NULL;
+    int fd = stk_file_open_at(at->dirfd, at->outside, STK_MANIFEST_NAME, path, &size, err);
+    int rc = stk_if_there(fd, err);
+    if (rc == STK_E_UNSUPPORTED || (rc == 1 && size > MANIFEST_MAX))
+        rc = 0;
+    if (rc == 1 && fstat(fd, st) < 0)
+        rc = stk_err_sys(err, path, "stat");
+    if (rc == 1 && stk_read_fd(fd, MANIFEST_MAX, &b, path, err) < 0)
+        rc = err->code;
+    if (rc == 1 && !(*text = stk_arena_dup(&m->arena, b.data, b.len)))
+        rc = stk_err_nomem(err, b.len);
     *len = b.len;
     if (fd >= 0)
         close(fd);
     stk_buf_release(&b);
-    return text;
+    return rc;
 }
 
 static int read_text(const struct stk_manifest_at *at, const char *path, struct stk_manifest *m,
@@ -238,13 +247,18 @@ static int read_text(const struct stk_manifest_at *at, const char *path, struct 
     struct stk_jval *root = NULL;
     struct stat st;
     size_t len;
-    const char *text = get_text(at, path, m, &len, &st);
-    bool parsed = text && stk_json_parse(&m->arena, text, len, &root, &why) == 0;
+    const char *text = NULL;
+    int rc = get_text(at, path, m, &text, &len, &st, &why);
+    if (rc < 0 && err)
+        *err = why;
+    if (rc < 1)
+        return rc;
+    bool parsed = stk_json_parse(&m->arena, text, len, &root, &why) == 0;
     bool ours = parsed ? root->type == STK_JOBJ && stk_json_get(root, "stoker_manifest") != NULL
-                       : text && strstr(text, "\"stoker_manifest\"") != NULL;
+                       : strstr(text, "\"stoker_manifest\"") != NULL;
     if (!ours)
         return 0;
-    int rc = at->trust ? stk_trust_check(at->trust, &st, path, err) : 0;
+    rc = at->trust ? stk_trust_check(at->trust, &st, path, err) : 0;
     if (rc == 0 && !parsed)
         rc = stk_err_set(err, STK_E_CORRUPT, path, why.offset, "damaged manifest: %s", why.what);
     if (rc == 0)
@@ -270,7 +284,7 @@ int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *e
     *m = (struct stk_manifest){0};
     at.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at.dirfd < 0)
-        return 0;
+        return stk_is_absent(errno) ? 0 : stk_err_sys(err, dir, "open folder");
     int rc = stk_manifest_read_at(&at, m, err);
     close(at.dirfd);
     return rc;

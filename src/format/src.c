@@ -70,7 +70,7 @@ const char *stk_src_path(const struct stk_src *s)
 const char *stk_src_library_path(struct stk_src *s)
 {
     snprintf(s->again, sizeof s->again, "/proc/self/fd/%d", s->fd);
-    return access(s->again, F_OK) == 0 ? s->again : s->path; /* there may be no /proc */
+    return access(s->again, R_OK) == 0 ? s->again : s->path; /* there may be no /proc */
 }
 
 const char *stk_src_name(const struct stk_src *s)

@@ -77,12 +77,6 @@ static bool stands_at(const struct stk_dest *d, int fd, const char *ending)
            a.st_ino == st.st_ino && a.st_dev == st.st_dev;
 }
 
-static bool has_entry(int dir, const char *name)
-{
-    struct stat sb;
-    return fstatat(dir, name, &sb, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* Calls take() for each name in the folder until it returns non-zero. */
 static int each_entry(int dir, const char *path, int (*take)(int dir, const char *name, void *user),
                       void *user, struct stk_err *err)
@@ -157,8 +151,9 @@ struct note {
     uint64_t fresh, old;
 };
 
-static void read_note(const struct stk_dest *d, struct note *n)
+static int read_note(const struct stk_dest *d, struct note *n, struct stk_err *err)
 {
+    struct stk_err why = {0};
     struct beside b;
     struct stat st;
     char text[NOTE_MAX + 1];
@@ -166,16 +161,22 @@ static void read_note(const struct stk_dest *d, struct note *n)
     size_t got = 0;
     int fd;
     *n = (struct note){0};
-    if (stk_read_open(d->parent, beside(d, NOTE, &b), O_NOFOLLOW, &fd, &st, d->final, NULL) < 0)
-        return;
+    int rc = stk_if_there(
+        stk_read_open(d->parent, beside(d, NOTE, &b), O_NOFOLLOW, &fd, &st, d->final, &why), &why);
+    if (rc == 0 || rc == STK_E_UNSUPPORTED) /* not a file: not our note */
+        return 0;
+    if (rc < 0)
+        return err ? (*err = why).code : rc;
     /* Only we can have made our note; with a second hard link, another user may have kept it. */
     bool ours = st.st_uid == geteuid() && st.st_nlink == 1 && !(st.st_mode & 022);
-    if (ours && stk_pread_full(fd, text, NOTE_MAX, 0, &got, d->final, NULL) == 0) {
+    rc = ours ? stk_pread_full(fd, text, NOTE_MAX, 0, &got, d->final, err) : 0;
+    if (rc == 0) {
         text[got] = '\0';
         if (sscanf(text, "new %llu\nold %llu\n", &fresh, &old) == 2)
             *n = (struct note){fresh, old};
     }
     close(fd);
+    return rc;
 }
 
 /* Made in DST.partial and renamed from there: what a killed run leaves is removed with that
@@ -197,7 +198,9 @@ static int drop_note(const struct stk_dest *d, const struct note *n, struct stk_
 {
     struct beside b;
     struct note now;
-    read_note(d, &now);
+    int rc = read_note(d, &now, err);
+    if (rc < 0)
+        return rc;
     if (!now.fresh || now.fresh != n->fresh)
         return 0; /* another run's */
     return stk_unlink_at(d->parent, beside(d, NOTE, &b), d->final, err);
@@ -260,22 +263,29 @@ static int write_plan(const struct stk_dest *d, const char *plan, bool force, st
 
 /* ---- existing folders ---- */
 
-/* Reads through the descriptor: examines exactly what will be replaced. */
-static bool is_dataset(int fd)
+/* Reads through the descriptor: examines exactly what will be replaced. 1: it is a dataset, maybe a
+ * damaged one; 0: it is not. */
+static int is_dataset(const struct stk_dest *d, int fd, struct stk_err *err)
 {
+    struct stk_err why = {0};
     struct stk_manifest m;
-    char path[STK_FD_PATH];
-    int ours = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL);
+    struct stk_manifest_at at = {.dirfd = fd, .outside = true, .dir = d->final};
+    int ours = stk_manifest_read_at(&at, &m, &why);
     if (ours == 1)
         stk_manifest_release(&m);
-    return ours != 0;
+    if (ours != STK_E_SYS && ours != STK_E_NOMEM)
+        return ours != 0;
+    return err ? (*err = why).code : ours;
 }
 
 static int refuse_final(const struct stk_dest *d, int fd, bool force, struct stk_err *err)
 {
     struct stat st;
     char who[64];
-    if (!is_dataset(fd))
+    int ours = is_dataset(d, fd, err);
+    if (ours < 0)
+        return ours;
+    if (!ours)
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
                            "it holds files but no manifest of stoker, so it is not replaced; "
                            "choose another destination");
@@ -375,8 +385,9 @@ static int settle_old(const struct stk_dest *d, const struct note *n, struct stk
     int fd = n->old ? open_beside(d, OLD) : -1, rc = 0;
     if (fd >= 0 && number_of(fd) == n->old) {
         int final = open_beside(d, "");
-        if (final >= 0 && has_entry(final, STK_MANIFEST_NAME))
-            rc = remove_folder(d, fd, OLD, err);
+        int whole = final < 0 ? 0 : stk_find_at(final, STK_MANIFEST_NAME, NULL, d->final, err);
+        if (whole)
+            rc = whole < 0 ? whole : remove_folder(d, fd, OLD, err);
         else if (stk_rename_at(d->parent, beside(d, OLD, &b), d->parent, d->name) < 0)
             rc = stk_err_sys(err, d->final, "put the old dataset back in place");
         if (final >= 0)
@@ -505,16 +516,22 @@ static int open_parent(struct stk_dest *d, const char *dst, struct stk_err *err)
 }
 
 /* Checks what an earlier run left, as far as it matters. *unfinished: a plan exists. */
-static void look_back(struct stk_dest *d, bool resume, const char *plan, bool *unfinished)
+static int look_back(struct stk_dest *d, bool resume, const char *plan, bool *unfinished,
+                     struct stk_err *err)
 {
     bool forced = false;
-    int fd = open_beside(d, ".partial");
-    *unfinished = fd >= 0 && has_entry(fd, PLAN_NAME);
+    int fd = open_beside(d, ".partial"), found = 0;
+    if (fd >= 0)
+        found = stk_find_at(fd, PLAN_NAME, NULL, d->partial, err);
+    else if (resume && !stk_is_absent(errno))
+        found = stk_err_sys(err, d->partial, "open folder");
+    *unfinished = found > 0;
     d->resumed = resume && *unfinished && same_plan(d, fd, plan, &forced);
     d->force = d->force || (d->resumed && forced);
     d->whole = resume && !*unfinished && is_whole(d, plan);
     if (fd >= 0)
         close(fd);
+    return found < 0 ? found : 0;
 }
 
 /* Completes a run that was killed at its very end. */
@@ -550,8 +567,10 @@ int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, 
     int rc = open_parent(d, dst, err);
     if (rc < 0)
         return rc;
-    look_back(d, resume, plan, &unfinished);
-    read_note(d, &note);
+    rc = look_back(d, resume, plan, &unfinished, err);
+    rc = rc < 0 ? rc : read_note(d, &note, err);
+    if (rc < 0)
+        return rc;
     if (d->whole)
         return tidy_up(d, &note, err);
     rc = claim(d, &note, err);

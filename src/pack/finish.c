@@ -114,8 +114,9 @@ static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
         return 0;
     s->side_name = stk_out_side_name(p->cfg.format, s->name);
     char *path = s->side_name ? stk_path_join(p->dest.partial, s->side_name) : NULL;
-    int rc = path ? 0 : stk_err_nomem(err, strlen(s->name));
-    if (rc == 0 && fstatat(p->dest.fd, s->side_name, &sb, AT_SYMLINK_NOFOLLOW) == 0) {
+    int rc = path ? stk_find_at(p->dest.fd, s->side_name, &sb, path, err)
+                  : stk_err_nomem(err, strlen(s->name));
+    if (rc == 1) {
         s->side.name = s->side_name;
         rc = stk_hash_file_at(p->dest.fd, s->side_name, O_NOFOLLOW, &s->side.xxh64, &s->side.size,
                               path, err);
@@ -141,9 +142,10 @@ static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_e
 {
     struct shard *s = &p->shard[i];
     struct stat sb;
-    if (fstatat(p->dest.fd, s->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
-    int rc = stk_content_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
+    int rc = stk_find_at(p->dest.fd, s->name, &sb, path, err);
+    if (rc < 1)
+        return rc;
+    rc = stk_content_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
     if (rc == 0)
         rc = count_samples(p, i, &s->samples, err);
     if (rc < 0 && rc != STK_E_CORRUPT)

@@ -309,6 +309,15 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
     return rc;
 }
 
+/* How much --force is about to replace: a damaged dataset has no count. */
+static uint64_t count_old(const struct stk_dest *d)
+{
+    struct stk_manifest m = {0};
+    uint64_t n = d->force && stk_manifest_read(d->final, &m, NULL) == 1 ? m.samples : 0;
+    stk_manifest_release(&m);
+    return n;
+}
+
 static int run(struct pack *p, const char *src, struct stk_err *err)
 {
     struct stk_manifest_file index = {0};
@@ -325,6 +334,7 @@ static int run(struct pack *p, const char *src, struct stk_err *err)
         rc = stk_pack_write_index(p, &index, err);
     if (rc == 0)
         rc = stk_pack_write_manifest(p, src, &index, err);
+    p->replaced = count_old(&p->dest);
     return rc < 0 ? rc : stk_dest_publish(&p->dest, err);
 }
 
@@ -369,6 +379,7 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
 {
     snprintf(r->format, sizeof r->format, "%s", p->cfg.format->name);
     r->samples = p->samples_done;
+    r->replaced = p->replaced;
     r->shards = p->nshards;
     r->files = p->files_out;
     r->shards_kept = p->shards_kept;

@@ -11,6 +11,7 @@ struct stk_pack_result {
     uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
+    uint64_t replaced;   /* samples of the dataset that --force replaced */
     bool class_by_class; /* its samples are ordered by class */
     double seconds_index, seconds_total;
     struct stk_problems skipped;

@@ -55,7 +55,7 @@ struct pack {
     int rc; /* first failure */
     struct stk_err err;
     struct stk_problems skipped;
-    uint64_t samples_done, bytes_done, bytes_out, shards_kept;
+    uint64_t samples_done, bytes_done, bytes_out, shards_kept, replaced;
     uint64_t keys_lost; /* of samples written */
     uint64_t files_out; /* of the dataset: its shards, or the files of a tree */
     double last_progress;

@@ -375,11 +375,18 @@ static int load_readings(struct stk_pb *pb, const char *dir, const char *run_nam
                          uint32_t launcher, uint32_t host, struct stk_err *err)
 {
     struct stk_buf path = STK_BUF_INIT, text = STK_BUF_INIT;
-    int rc = 0;
+    struct stk_err why = {0};
+    int rc;
     stk_buf_printf(&path, "%s/samples.%.*s.csv", dir, (int)(strlen(run_name) - strlen("run..json")),
                    run_name + strlen("run."));
-    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_READINGS_BYTES, &text, NULL) == 0)
+    rc = stk_buf_check(&path, &why);
+    if (!rc)
+        rc = stk_read_file(stk_buf_cstr(&path), MAX_READINGS_BYTES, &text, &why);
+    rc = stk_if_there(rc, &why);
+    if (rc == 1)
         rc = add_readings(pb, (const char *)text.data, text.len, launcher, host, err);
+    else if (rc && err)
+        *err = why;
     stk_buf_release(&path);
     stk_buf_release(&text);
     return rc;

@@ -301,11 +301,11 @@ int stk_folder_read(const struct stk_folder *f, const char *name, size_t max, st
 
 bool stk_folder_has(const struct stk_folder *f, const char *name)
 {
-    struct stat st;
+    struct stk_err why = {0};
     struct spot s;
-    if (go_to(f, name, false, &s, NULL) != 0)
-        return false;
-    bool there = fstatat(s.fd, s.name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (stk_if_there(go_to(f, name, false, &s, &why), &why) != 1)
+        return why.code != 0;
+    bool there = stk_may_exist(s.fd, s.name);
     leave(&s);
     return there;
 }

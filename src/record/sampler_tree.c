@@ -41,7 +41,7 @@ static bool has_log(const struct stk_sampler_logs *logs, pid_t pid)
 {
     char path[4300];
     snprintf(path, sizeof path, "%s/%s.%d.0.stklog", logs->folder, logs->host, (int)pid);
-    return access(path, F_OK) == 0 || stk_slots_know(logs->slots_fd, pid);
+    return stk_may_exist(AT_FDCWD, path) || stk_slots_know(logs->slots_fd, pid);
 }
 
 /* A process without a log may never get one: reads its command while it lives. */

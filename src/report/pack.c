@@ -2,12 +2,23 @@
 #include "report/pack.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
 #include "report/grid.h"
 #include "report/problems.h"
+
+const char *stk_pack_replaced(const struct stk_pack_result *r, char *buf, size_t n)
+{
+    char a[32], b[32];
+    snprintf(buf, n, "a dataset of %s samples", stk_format_count(r->replaced, a, sizeof a));
+    if (r->replaced > r->samples)
+        snprintf(buf + strlen(buf), n - strlen(buf), ": %s more than now",
+                 stk_format_count(r->replaced - r->samples, b, sizeof b));
+    return buf;
+}
 
 void stk_pack_text(const struct stk_pack_result *r, const char *dst, struct stk_buf *out)
 {
@@ -20,6 +31,8 @@ void stk_pack_text(const struct stk_pack_result *r, const char *dst, struct stk_
     stk_grid_row(&t, r->whole ? "already complete" : "packed", stk_buf_cstr(&name));
     stk_grid_row(&t, "format", f ? f->title : r->format);
     stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
+    if (r->replaced)
+        stk_grid_row(&t, "replaced", stk_pack_replaced(r, line, sizeof line));
     if (r->classes)
         stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
     if (r->class_by_class)
@@ -52,7 +65,8 @@ void stk_pack_json(const struct stk_pack_result *r, struct stk_jw *w)
         uint64_t v;
     } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
                    {"shards_kept", r->shards_kept}, {"classes", r->classes},
-                   {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
+                   {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out},
+                   {"replaced", r->replaced}};
     stk_jw_put_str(w, "format", r->format);
     stk_jw_put_bool(w, "whole_already", r->whole);
     stk_jw_put_bool(w, "class_by_class", r->class_by_class);

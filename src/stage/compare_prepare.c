@@ -60,7 +60,7 @@ static int list_source(struct compare *k, struct stk_err *err)
         return stk_err_sys(err, k->plan->source, "open");
     if (asprintf(&index, "%s.stkidx", real) < 0)
         index = NULL;
-    if (index && access(index, F_OK) != 0)
+    if (index && !stk_may_exist(AT_FDCWD, index))
         k->index = index;
     else
         free(index);
@@ -301,7 +301,7 @@ void stk_compare_remove_folders(struct compare *k)
     for (size_t i = 0; i < 2; i++)
         if (all[i]->fd >= 0) {
             stk_folder_destroy(all[i]);
-            if (access(all[i]->path, F_OK) == 0)
+            if (stk_may_exist(AT_FDCWD, all[i]->path))
                 stk_compare_note(k->out, "%.250s could not be removed", all[i]->path);
             stk_folder_release(all[i]);
         }

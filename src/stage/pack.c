@@ -180,7 +180,7 @@ static int make(struct packing *p, struct stk_tier_set *begun, struct stk_err *e
         stk_stage_remove_old(p->tier, p->begun.path, p->form, p->r->id);
     rc = rc ? rc : stk_tier_make_room(begun, p->src->bytes, err);
     rc = rc == 2 ? STK_E_UNSUPPORTED : rc;
-    if (rc == 0 && access(dst, F_OK) < 0) /* nothing is packed yet */
+    if (rc == 0 && !stk_may_exist(AT_FDCWD, dst)) /* nothing is packed yet */
         rc = stk_target_room(stk_tier_path(p->tier), p->src->bytes, 1, err);
     rc = rc ? rc : stk_tier_expect(begun, p->src->bytes, err);
     rc = rc == 2 ? STK_E_SYS : rc;

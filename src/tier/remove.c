@@ -72,7 +72,7 @@ static int stays(struct stk_tier *t, const char *id, const char *why, struct stk
 
 static bool is_published(int dir)
 {
-    return faccessat(dir, STK_TIER_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return stk_may_exist(dir, STK_TIER_DATA);
 }
 
 /* Locks a set that may be removed. Only the path of one that was published is known to anybody. */
@@ -81,7 +81,7 @@ static int lock_set(struct stk_tier *t, const char *id, bool for_room, struct lo
 {
     char why[STK_TIER_WHY];
     *l = (struct locked){-1, -1};
-    if (!stk_tier_is_set(id) || faccessat(t->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!stk_tier_is_set(id) || !stk_may_exist(t->fd, id))
         return stk_err_set(err, STK_E_USAGE, t->path, -1, "there is no copy %s in it", id);
     int rc = stk_own_folder_at(t->fd, id, 0, &l->dir, t->path, err);
     if (rc < 0)

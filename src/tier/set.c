@@ -247,7 +247,7 @@ static int clear_way(const struct stk_tier_set *s, struct stk_err *err)
     int fd = -1;
     if (stk_own_folder_at(s->tier->fd, s->id, 0, &fd, s->path, NULL) < 0)
         return 1;
-    bool set = faccessat(fd, STK_TIER_LIST, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    bool set = stk_may_exist(fd, STK_TIER_LIST);
     int rc = set ? 1 : stk_tier_remove_rest(s->tier, s->id, fd, &left, err);
     close(fd);
     if (rc)

@@ -193,9 +193,8 @@ static bool is_empty(const char *path)
 
 static bool has_settings(const char *path)
 {
-    struct stat st;
     char *mark = stk_path_join(path, STK_TIER_JSON);
-    bool has = mark && lstat(mark, &st) == 0;
+    bool has = mark && stk_may_exist(AT_FDCWD, mark);
     free(mark);
     return has;
 }
@@ -298,7 +297,7 @@ const char *stk_tier_path(const struct stk_tier *t)
 
 bool stk_tier_is_made(const struct stk_tier *t)
 {
-    return faccessat(t->fd, STK_TIER_JSON, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return stk_may_exist(t->fd, STK_TIER_JSON);
 }
 
 uint64_t stk_tier_limit_bytes(const struct stk_tier *t)

@@ -86,7 +86,7 @@ void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *inde
     if (!data || stk_places(&ds, NULL, 0, place, NULL) != 0)
         return;
     for (size_t i = 0; i < STK_PLACES && place[i] && n < STK_TUNE_PLACES; i++)
-        if (access(place[i], F_OK) != 0)
+        if (!stk_may_exist(AT_FDCWD, place[i]))
             index[n++] = stk_arena_dup(a, place[i], strlen(place[i]));
     stk_places_free(place);
 }
@@ -145,7 +145,7 @@ void stk_tune_remove(struct stk_tuner *t)
         if (all[i]->fd < 0)
             continue;
         stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
-        if (access(all[i]->path, F_OK) == 0)
+        if (stk_may_exist(AT_FDCWD, all[i]->path))
             stk_tune_note(t->out, "%.250s could not be removed", all[i]->path);
     }
 }
@@ -364,7 +364,7 @@ static void adopt_copy(struct stk_tuner *t, struct stk_tune_candidate *c)
 /* One that was not is made anew, unless its program resumes it. */
 static int remove_rest(const char *path, struct stk_err *err)
 {
-    return access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0;
+    return stk_remove_tree(path, err);
 }
 
 /* Storage that takes no folder is no reason to give up the other candidates. */

@@ -149,7 +149,7 @@ int stk_tune_sample(struct stk_tuner *t, struct stk_err *err)
     size_t keep = !rc && f.n ? files_for(&f, space) : 0;
     if (!rc && keep >= least_files(&t->s)) {
         stk_tune_files_thin(&f, keep, t->plan->seed);
-        rc = access(path, F_OK) == 0 ? stk_remove_tree(path, err) : 0; /* of a call that was killed */
+        rc = stk_remove_tree(path, err); /* of a call that was killed */
         rc = rc ? rc : copy_all(t, &f, path, err);
         rc = rc ? rc : take(t, &f, path, err);
     }

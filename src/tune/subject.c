@@ -26,7 +26,7 @@ static int find_workload(struct stk_tuner *t, const char **path, struct stk_err 
     const char *name = t->plan->workload;
     char beside[300];
     snprintf(beside, sizeof beside, "workloads/%.200s.yaml", name);
-    bool named = !strchr(name, '/') && access(name, F_OK) != 0;
+    bool named = !strchr(name, '/') && !stk_may_exist(AT_FDCWD, name);
     char *found = named ? stk_installed(beside) : realpath(name, NULL);
     if (!found && named)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
@@ -137,7 +137,7 @@ static int measure_source(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
     struct stk_tune_tree seen = {.tick = stk_tuner_tick, .user = t};
-    if (t->plan->data && access(s->source, F_OK) != 0 && stk_is_absent(errno))
+    if (t->plan->data && !stk_may_exist(AT_FDCWD, s->source))
         return stk_err_set(err, STK_E_USAGE, s->source, -1,
                            "no data of the workload; `stoker bench --generate` generates it");
     int rc = stk_tune_measure_tree(s->source, &seen, err);

@@ -2,6 +2,8 @@
 systems, and readdir() then returns what it returns after the last name. A user would lose the rest
 of the dataset, in this run and in all that use its index."""
 
+import pathlib
+
 import pytest
 
 from conftest import run_stoker
@@ -56,3 +58,50 @@ def test_results_of_a_run(site):
         fail(site, "prof", command, "prof")
     run_stoker("stage", "src", "tier", cwd=site, rc=0)
     fail(site, "tier", "stage", "--list", "tier")
+
+
+# ---- files that need not be there ----------------------------------------------------------------
+
+OPENS = ("openat", "openat2", "newfstatat", "statx", "faccessat2", "access")
+
+
+def refuse(site, name, *args, error="EACCES", calls=OPENS, rc=(1, 4)):
+    """A run in which the file is there and nothing can look at it."""
+    done = run_traced(*args, inject=[f"{c}:error={error}:when=1+" for c in calls],
+                      paths=[site / name], cwd=site, threads=True,
+                      env={"XDG_CACHE_HOME": str(site / "cache")})
+    assert done.rc in rc, repr(done)
+    assert pathlib.Path(name).name in done.err, repr(done)
+    return done
+
+
+@pytest.mark.parametrize("error, args", [
+    ("EACCES", ["verify", "old"]), ("ENOMEM", ["load", "old"]), ("EIO", ["inspect", "old"]),
+    ("ESTALE", ["stage", "old", "tier"]), ("EMFILE", ["pack", "old", "out"]),
+    ("EACCES", ["pack", "src", "old", "--force"])])
+def test_unreadable_manifest_is_not_absent(site, error, args):
+    """Without its manifest a packed dataset that lost a shard is whole, with another identity."""
+    run_stoker("pack", "src", "old", "--shards", "3", "--quiet", cwd=site, rc=0)
+    before = tree(site / "old")
+    refuse(site, "old/manifest.json", *args, error=error, rc=(3,) if args[0] == "stage" else (1, 4))
+    assert tree(site / "old") == before and not (site / "out").exists()
+
+
+def test_unreadable_notes_of_runs_are_not_absent(site):
+    """A resumed run would begin again; a report would lack the readings of a node."""
+    run_stoker("load", "src", "--batch", "2", "--state", "state", cwd=site, rc=0)
+    refuse(site, "state", "load", "src", "--batch", "2", "--state", "state")
+    run_stoker("profile", "--sample", "0.1", "-o", "prof", "--", "sleep", "0.3", cwd=site, rc=0)
+    readings = next((site / "prof").glob("samples.*.csv"))
+    refuse(site, f"prof/{readings.name}", "report", "prof", error="EIO")
+
+
+def test_replacing_more_by_less_is_said(site):
+    """The files that are gone may have been on a disk that is not mounted today."""
+    run_stoker("pack", "src", "old", "--quiet", cwd=site, rc=0)
+    for name in ("0.txt", "1.txt"):
+        (site / "src/c1" / name).unlink()
+    done = run_stoker("pack", "src", "old", "--force", "--quiet", cwd=site, rc=0)
+    assert "replaced a dataset of 12 samples: 2 more than now" in done.err
+    done = run_stoker("pack", "src", "old", "--force", "--json", "r.json", cwd=site, rc=0)
+    assert "a dataset of 10 samples" in done.out

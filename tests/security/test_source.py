@@ -81,6 +81,13 @@ def test_exceptions_are_used():
         assert set(calls) <= uses(ROOT / name), name
 
 
+def test_what_cannot_be_looked_at_is_not_absent():
+    """access() fails for a file that is there, too: stk_find_at() and stk_may_exist() tell them apart."""
+    asks = [name for name, path in sources().items()
+            if not name.startswith(FOREIGN) and re.search(r"\bF_OK\b", code_of(path))]
+    assert not asks
+
+
 @pytest.mark.parametrize("line, use", [
     ('FILE *f = fopen(path, "we");', "fopen"), ('f = fopen(p,\n "r+");', "fopen"),
     ("int fd = open(p,\n    O_WRONLY | O_CREAT, 0666);", "O_CREAT"), ("x = rename(a, b);", "rename"),

@@ -202,7 +202,7 @@ static int is_profile(const char *path, bool *is, struct stk_err *err)
 static bool is_workload(const char *path)
 {
     size_t n = strlen(path);
-    return access(path, F_OK) != 0 || stk_name_has_suffix(path, n, ".yaml") ||
+    return !stk_may_exist(AT_FDCWD, path) || stk_name_has_suffix(path, n, ".yaml") ||
            stk_name_has_suffix(path, n, ".yml");
 }
 
