@@ -176,6 +176,8 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);
+/* Another process says the same: neither of them prints anything while it is on. */
+void stk_mute(bool on);
 /* True if run->err is about the first argument or a file below it. */
 bool stk_err_in_data(const struct stk_run *run);
 /* Prints "stopped by an interrupt", `more`, and a hint. */

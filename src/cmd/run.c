@@ -85,8 +85,17 @@ unsigned stk_columns(const struct stk_run *run)
     return ws.ws_col < 60 ? 60 : ws.ws_col > 500 ? 500 : ws.ws_col;
 }
 
+static bool muted;
+
+void stk_mute(bool on)
+{
+    muted = on;
+}
+
 void stk_complain(const char *cmd, const char *text)
 {
+    if (muted)
+        return;
     struct stk_buf b = STK_BUF_INIT;
     stk_text_escape(&b, text, strlen(text), SIZE_MAX);
     fflush(stdout);
@@ -96,7 +105,8 @@ void stk_complain(const char *cmd, const char *text)
 
 void stk_hint(const char *text)
 {
-    fprintf(stderr, "  hint: %s\n", text);
+    if (!muted)
+        fprintf(stderr, "  hint: %s\n", text);
 }
 
 static bool has_option(const struct stk_cmd *cmd, const char *name)

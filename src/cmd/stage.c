@@ -188,6 +188,8 @@ int stk_stage_on_progress(void *user, enum stk_stage_phase phase, uint64_t bytes
                                         [STK_STAGE_CHECK] = "verify"};
     struct stk_stage_job *job = user;
     bool stop = stk_progress_update(&job->run->progress, words[phase], bytes, total, 0, 0);
+    if (job->apart && phase == STK_STAGE_COPY)
+        stk_apart_tick(job->apart, bytes, total);
     return stop || stk_stage_is_ending(job);
 }
 
@@ -207,10 +209,15 @@ static void on_begun(void *user)
 
 /* ---- the path to use ---- */
 
-void stk_stage_print_path(const struct stk_run *run, const char *path)
+void stk_stage_print_path(struct stk_stage_job *job, const char *path)
 {
-    if (!(run->common->json && strcmp(run->common->json, "-") == 0))
+    const char *json = job->run->common->json;
+    if (job->apart) { /* rank 0 prints when all nodes are done */
+        free(job->printed);
+        job->printed = strdup(path);
+    } else if (!job->silent && !(json && strcmp(json, "-") == 0)) {
         printf("%s\n", path);
+    }
 }
 
 /* Staging did not work, but the data can be read where it is: says why, and prints that path. */
@@ -234,7 +241,7 @@ static int use_source(struct stk_stage_job *job, int rc)
                                       : "the data is read from the source; its path follows");
     stk_jw_put_bool(&run->json, "staged", false);
     stk_jw_put_str(&run->json, "path", path);
-    stk_stage_print_path(run, path);
+    stk_stage_print_path(job, path);
     return damaged ? STK_EXIT_PROBLEM : STK_EXIT_PARTLY;
 }
 
@@ -330,7 +337,7 @@ static int show(struct stk_stage_job *job, const struct stk_stage_result *r)
     stk_stage_json(&shown, &run->json);
     int rc = stk_say_text(run, &out);
     if (rc == 0)
-        stk_stage_print_path(run, r->path);
+        stk_stage_print_path(job, r->path);
     return rc;
 }
 
@@ -383,15 +390,19 @@ static int run_stage(struct stk_run *run)
                                 .src = STK_SOURCE_INIT,
                                 .end_s = stk_stage_job_end()};
     const char *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
+    stk_stage_find_voice(&job);
     if (s->background && !s->in_background && !s->dry_run)
-        return stk_stage_background(&job, dst);
+        return job.idle ? STK_EXIT_DONE : stk_stage_background(&job, dst);
     bool done = false;
     job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
+    if (rc == 0 && !done && !s->in_background && !s->dry_run)
+        stk_stage_part(&job);
     rc = rc || done ? rc : stk_stage_in_time(&job, dst, stage);
     if (rc < 0 && !done && !s->dry_run)
         rc = use_source(&job, rc);
+    rc = stk_stage_rejoin(&job, rc);
     if (job.stuck)
         return rc;
     if (job.listed)

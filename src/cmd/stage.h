@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/stage_compare.h"
 #include "report/stage.h"
+#include "stage/apart.h"
 #include "stage/stage.h"
 #include "stage/target.h"
 
@@ -43,6 +44,11 @@ struct stk_stage_job {
     bool begun, there;           /* the tier has a copy: a part of it, all of it */
     double list_s;
     struct stk_pack_result *packed; /* --pack: what was done; not released yet */
+    struct stk_rank rank;    /* of several that a launcher started (sched/rank.h) */
+    bool captured;           /* the standard output is that of this rank alone... */
+    bool silent, idle;       /* ...else another rank prints the path; another stages */
+    struct stk_apart *apart; /* this node stages alone, and rank 0 waits for all */
+    char *printed;           /* with it: the path that this rank would print */
     double end_s;        /* of the job, seconds since 1970; 0: unknown */
     _Atomic bool ending; /* the job ends soon: staging was stopped for that */
 };
@@ -95,6 +101,22 @@ int stk_stage_hop(struct stk_stage_job *job);
 /* --pack. The source is listed, and the tier chosen. */
 int stk_stage_packed(struct stk_stage_job *job);
 
+/* stage_spread.c: which of several ranks speaks: one of a node, and one prints the path, unless each
+ * has a standard output of its own, as in srun sh -c 'DATA=$(stoker stage SRC)'. */
+void stk_stage_find_voice(struct stk_stage_job *job);
+/* Before this node stages alone, and after that: rank 0 waits for the other nodes. */
+void stk_stage_part(struct stk_stage_job *job);
+int stk_stage_rejoin(struct stk_stage_job *job, int rc);
+
+/* The path to use on all nodes, NULL: that of the source; says why. Returns the exit
+ * status. */
+int stk_stage_conclude(struct stk_stage_job *job, const struct stk_spread_result *r,
+                       const char **path);
+/* A folder for files of nodes, malloc'ed; NULL: there is none. */
+char *stk_stage_status_folder(const struct stk_stage_job *job);
+/* Another rank says the same. */
+void stk_stage_fall_silent(struct stk_run *run);
+
 /* stage_spread.c: all ranks of srun or mpirun together. *done: they did it, or tried to; else this
  * process stages alone. */
 int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done);
@@ -102,7 +124,7 @@ int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done);
 /* stage.c: opens the tier at that path, and makes the folders above it. */
 int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
                         struct stk_tier **tier);
-void stk_stage_print_path(const struct stk_run *run, const char *path);
+void stk_stage_print_path(struct stk_stage_job *job, const char *path);
 /* Lists the source of the job: job->src. */
 int stk_stage_list_source(struct stk_stage_job *job, const char *path);
 struct stk_stage_options stk_stage_options_of(struct stk_stage_job *job,

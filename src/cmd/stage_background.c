@@ -73,8 +73,7 @@ static int say_begun(struct stk_stage_job *job, const struct stk_child *c, struc
     stk_jw_put_u64(&run->json, "pid", (uint64_t)c->pid);
     stk_jw_put_str(&run->json, "log", log);
     stk_jw_put_str(&run->json, "path", path);
-    if (!(run->common->json && strcmp(run->common->json, "-") == 0))
-        printf("%s\n", path ? path : job->given);
+    stk_stage_print_path(job, path ? path : job->given);
     free(path);
     return STK_EXIT_DONE;
 }
@@ -85,7 +84,7 @@ static int pass_on(struct stk_stage_job *job, struct stk_child *c, struct stk_bu
     struct stk_run *run = job->run;
     int why = stk_child_wait(c);
     stk_jw_put_bool(&run->json, "background", false);
-    if (!(run->common->json && strcmp(run->common->json, "-") == 0))
+    if (!job->silent && !(run->common->json && strcmp(run->common->json, "-") == 0))
         fputs(stk_buf_cstr(text), stdout);
     return why ? STK_EXIT_FAILED : c->ending.status;
 }

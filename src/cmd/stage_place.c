@@ -322,7 +322,7 @@ static int leave(void *user)
     stk_complain("stage",
                  STK_STAGE_ENDS ", while waiting for a file system that does not answer");
     stk_hint(job->run->cmd->stopped_hint);
-    if (job->real && !(json && strcmp(json, "-") == 0))
+    if (job->real && !job->silent && !(json && strcmp(json, "-") == 0))
         dprintf(STDOUT_FILENO, "%s\n", job->real);
     return STK_EXIT_PARTLY;
 }

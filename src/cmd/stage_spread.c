@@ -1,5 +1,6 @@
 /*
- * stage_spread.c - `stoker stage` in every rank of srun or mpirun: one rank speaks for all.
+ * stage_spread.c - `stoker stage` in every rank of srun or mpirun: one rank speaks for all, also if
+ * the ranks cannot talk to each other. Then each node stages alone, and rank 0 waits for all.
  */
 #include "cmd/stage.h"
 
@@ -12,6 +13,7 @@
 #include "base/pool.h"
 #include "report/stage_nodes.h"
 #include "sched/comm.h"
+#include "sched/rank.h"
 #include "stage/spread.h"
 
 struct spreading {
@@ -72,15 +74,16 @@ static int on_list(void *user, uint64_t files)
 
 /* By default in the folder in which the job was started, if it can be written to. Removed when all
  * nodes are done. */
-static void place_status(struct spreading *s)
+char *stk_stage_status_folder(const struct stk_stage_job *job)
 {
-    const struct stk_stage_settings *o = s->job->s;
     const char *id = getenv("SLURM_JOB_ID");
-    if (o->status)
-        s->status = strdup(o->status);
-    else if (access(".", W_OK) != 0 ||
-             asprintf(&s->status, "stoker-stage-%s.status", id && *id ? id : "mpi") < 0)
-        s->status = NULL;
+    char *name = NULL;
+    if (job->s->status)
+        return strdup(job->s->status);
+    return access(".", W_OK) != 0 ||
+                   asprintf(&name, "stoker-stage-%s.status", id && *id ? id : "mpi") < 0
+               ? NULL
+               : name;
 }
 
 /* ---- the outcome ---- */
@@ -92,17 +95,18 @@ static bool speaks(const struct spreading *s)
     return stk_comm_rank(s->comm) == (lost == 0 ? 1u : 0u);
 }
 
-static void fall_silent(struct stk_run *run)
+void stk_stage_fall_silent(struct stk_run *run)
 {
     struct stk_common *common = run->settings;
+    stk_mute(true);
     common->json = NULL;
     common->quiet = true;
     run->progress.to = NULL;
 }
 
-static uint32_t needed(const struct spreading *s, const struct stk_spread_result *r)
+static uint32_t needed(const struct stk_stage_job *job, const struct stk_spread_result *r)
 {
-    uint64_t n = s->job->s->min_nodes;
+    uint64_t n = job->s->min_nodes;
     return n && n < r->nodes ? (uint32_t)n : r->nodes;
 }
 
@@ -114,7 +118,7 @@ static int show(struct spreading *s, const struct stk_spread_result *r)
                                     .source = s->job->given,
                                     .kind = stk_comm_kind(s->comm),
                                     .ranks = stk_comm_size(s->comm),
-                                    .min_nodes = needed(s, r),
+                                    .min_nodes = needed(s->job, r),
                                     .status = r->good < r->nodes ? s->status : NULL,
                                     .total_s = stk_now() - run->start_s};
     stk_progress_clear(&run->progress);
@@ -136,41 +140,34 @@ static const char *common_path(const struct stk_spread_result *r)
     return path;
 }
 
-static void use_source(struct spreading *s, const char *why)
+int stk_stage_conclude(struct stk_stage_job *job, const struct stk_spread_result *r,
+                       const char **path)
 {
-    struct stk_run *run = s->job->run;
-    char *source = realpath(s->job->given, NULL);
-    if (!run->common->quiet)
-        stk_complain("stage", why);
-    stk_jw_put_str(&run->json, "path", source);
-    if (source)
-        stk_stage_print_path(run, source);
-    free(source);
+    bool enough = r->good >= needed(job, r);
+    char text[160] = "the copies have different paths on the nodes, so the path of the source "
+                     "follows: loaders find the copies by STOKER_TIER";
+    *path = enough ? common_path(r) : NULL;
+    if (!enough)
+        snprintf(text, sizeof text,
+                 "%u of %u nodes have the data, and %u are needed; the path of the source follows",
+                 (unsigned)r->good, (unsigned)r->nodes, (unsigned)needed(job, r));
+    if (!*path && !job->run->common->quiet)
+        stk_complain("stage", text);
+    return enough ? STK_EXIT_DONE : STK_EXIT_PARTLY;
 }
 
-/* Enough nodes have it: its path, if that is the same on all of them; else the source's. */
+/* The path, if it is the same on enough nodes; else the source's. */
 static int conclude(struct spreading *s, const struct stk_spread_result *r)
 {
-    struct stk_run *run = s->job->run;
-    bool enough = r->good >= needed(s, r);
-    const char *path = enough ? common_path(r) : NULL;
-    char text[160];
-    stk_jw_put_bool(&run->json, "staged", enough);
-    if (path) {
-        stk_jw_put_str(&run->json, "path", path);
-        stk_stage_print_path(run, path);
-        return STK_EXIT_DONE;
-    }
-    if (enough) {
-        use_source(s, "the copies have different paths on the nodes, so the path of the source "
-                      "follows: loaders find the copies by STOKER_TIER");
-        return STK_EXIT_DONE;
-    }
-    snprintf(text, sizeof text,
-             "%u of %u nodes have the data, and %u are needed; the path of the source follows",
-             (unsigned)r->good, (unsigned)r->nodes, (unsigned)needed(s, r));
-    use_source(s, text);
-    return STK_EXIT_PARTLY;
+    struct stk_stage_job *job = s->job;
+    const char *path;
+    int rc = stk_stage_conclude(job, r, &path);
+    path = path ? path : job->real;
+    stk_jw_put_bool(&job->run->json, "staged", rc == STK_EXIT_DONE);
+    stk_jw_put_str(&job->run->json, "path", path);
+    if (path)
+        stk_stage_print_path(job, path);
+    return rc;
 }
 
 /* A rank was lost or the user stopped it; an error that all ranks share is said by one. */
@@ -178,10 +175,12 @@ static int end_badly(struct spreading *s, const struct stk_spread_result *r, int
 {
     struct stk_run *run = s->job->run;
     char text[2200];
-    if (!r->from_status)
-        return speaks(s) ? rc : STK_EXIT_FAILED;
     if (!speaks(s))
-        return STK_EXIT_PARTLY;
+        return r->from_status ? STK_EXIT_PARTLY : STK_EXIT_FAILED;
+    stk_mute(false);
+    s->job->silent = false;
+    if (!r->from_status)
+        return rc;
     (void)show(s, r);
     if (stk_stop_signal() && stk_comm_lost(s->comm, NULL, 0) < 0)
         return rc;
@@ -219,7 +218,7 @@ static int spread(struct spreading *s)
     if (rc)
         rc = end_badly(s, &r, rc);
     else if (!speaks(s)) /* Open MPI ends all ranks once one has failed: rank 0 may still write */
-        rc = STK_EXIT_DONE;
+        rc = job->captured ? conclude(s, &r) : STK_EXIT_DONE;
     else if ((rc = show(s, &r)) == 0)
         rc = conclude(s, &r);
     stk_spread_result_release(&r);
@@ -236,15 +235,99 @@ int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done)
         return rc;
     if (stk_comm_size(s.comm) > 1) {
         *done = true;
-        place_status(&s);
+        s.status = stk_stage_status_folder(job);
         if (stk_comm_rank(s.comm))
-            fall_silent(run);
+            stk_stage_fall_silent(run);
         rc = spread(&s);
-    } else if (*stk_comm_lacks(s.comm)) {
+    } else if (*stk_comm_lacks(s.comm) && !job->idle &&
+               (job->rank.rank == 0 || (job->captured && job->rank.local_rank == 0))) {
         stk_complain("stage", "each node copies alone, because they cannot talk to each other:");
         stk_complain("stage", stk_comm_lacks(s.comm));
     }
     stk_comm_close(s.comm);
     free(s.status);
+    return rc;
+}
+
+/* ---- which rank speaks ---- */
+
+static bool leads(const struct stk_rank *r)
+{
+    return r->world <= 1 || !r->local_world || r->local_rank == 0;
+}
+
+void stk_stage_find_voice(struct stk_stage_job *job)
+{
+    struct stk_rank *r = &job->rank;
+    if (job->s->in_background || stk_rank_detect(r, NULL) != 0 || r->world <= 1)
+        *r = (struct stk_rank){.world = 1};
+    if (getenv("STOKER_NODE")) /* the user says which ranks are a node */
+        r->local_world = 0;
+    job->captured = r->world > 1 && stk_rank_is_captured(r);
+    job->silent = r->rank && !job->captured;
+    job->idle = !leads(r) && !job->captured;
+}
+
+/* ---- each node alone ---- */
+
+void stk_stage_part(struct stk_stage_job *job)
+{
+    if (!leads(&job->rank))
+        stk_stage_fall_silent(job->run);
+    else if (job->silent)
+        ((struct stk_common *)job->run->settings)->json = NULL;
+    if (job->rank.world <= 1 || job->captured)
+        return;
+    char *folder = stk_stage_status_folder(job);
+    job->apart = stk_apart_begin(&job->rank, folder);
+    free(folder);
+}
+
+static bool stops(void *user)
+{
+    return stk_stop_signal() || stk_stage_is_ending(user);
+}
+
+/* Rank 0, when all nodes have come to an end. */
+static int speak(struct stk_stage_job *job, const struct stk_spread_result *r)
+{
+    char text[512];
+    const char *path;
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        const struct stk_spread_node *n = &r->node[i];
+        bool told = n->rank == job->rank.rank || strcmp(n->phase, "done") == 0;
+        snprintf(text, sizeof text, "%s: %s: %s", n->name, n->phase, n->what);
+        if (!told)
+            stk_complain("stage", text);
+    }
+    int rc = stk_stage_conclude(job, r, &path);
+    path = path ? path : job->real;
+    if (path)
+        stk_stage_print_path(job, path);
+    return rc;
+}
+
+int stk_stage_rejoin(struct stk_stage_job *job, int rc)
+{
+    struct stk_apart *a = job->apart;
+    struct stk_spread_result r = {0};
+    if (!a)
+        return rc;
+    char *path = job->printed;
+    job->apart = NULL;
+    job->printed = NULL;
+    stk_apart_done(a, rc == STK_EXIT_DONE && path ? path : "", job->run->err.what);
+    bool alone = job->rank.local_world == job->rank.world;
+    if (alone && path)
+        stk_stage_print_path(job, path);
+    if (job->rank.rank == 0 && !alone && rc >= 0 && path) {
+        int all = stk_apart_gather(a, stops, job, &r, &job->run->err);
+        all = all ? all : speak(job, &r);
+        rc = rc > all && all >= 0 ? rc : all;
+    }
+    bool all = job->rank.rank == 0 && rc == STK_EXIT_DONE && r.good == r.nodes;
+    stk_apart_close(a, all || rc < 0, all);
+    stk_spread_result_release(&r);
+    free(path);
     return rc;
 }

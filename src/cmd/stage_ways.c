@@ -116,7 +116,7 @@ static int show_packed(struct stk_stage_job *job, const struct stk_stage_result 
     stk_jw_put_str(&run->json, "set", r->id);
     int rc = stk_say_text(run, &out);
     if (rc == 0)
-        stk_stage_print_path(run, r->path);
+        stk_stage_print_path(job, r->path);
     return rc;
 }
 

@@ -2,9 +2,12 @@
  * comm_mpi.c - the messages of a communicator through the functions of a module. One per process:
  * MPI begins once.
  */
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sched/comm_priv.h"
 #include "sched/mpi/stoker_mpi.h"
@@ -55,13 +58,34 @@ static void mpi_cancel(void *impl, uint64_t *room)
     (void)mpi->cancel(room, why);
 }
 
+/* An MPI library may print a banner when it begins or ends, and our standard output may be data. */
+static int output_aside(void)
+{
+    fflush(stdout);
+    int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (kept >= 0)
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    return kept;
+}
+
+static void output_back(int kept)
+{
+    fflush(stdout);
+    if (kept < 0)
+        return;
+    (void)dup2(kept, STDOUT_FILENO);
+    close(kept);
+}
+
 /* MPI_Finalize waits for all ranks: after a failure it might wait forever. */
 static void mpi_close(void *impl, bool is_failed)
 {
     const struct stoker_mpi *mpi = impl;
     char why[STOKER_MPI_WHY];
+    int kept = output_aside();
     if (!is_failed)
         (void)mpi->finalize(why);
+    output_back(kept);
 }
 
 static int mpi_file_open(void *impl, const uint32_t *rank, uint32_t n, const char *path, void *room,
@@ -132,7 +156,9 @@ int stk_comm_mpi_join(const struct stoker_mpi *mpi, uint32_t world,
     if (the_mpi)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "MPI begins only once in a process");
     the_mpi = mpi;
-    if (mpi->init(&rank, &size, &threads, why))
+    int kept = output_aside(), failed_init = mpi->init(&rank, &size, &threads, why);
+    output_back(kept);
+    if (failed_init)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "MPI does not start: %s", why);
     int rc = check_size(mpi, size, world, err);
     if (rc)

@@ -11,12 +11,17 @@
 #ifndef STK_SCHED_RANK_H
 #define STK_SCHED_RANK_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 /* stk_rank_detect() on variables that `get` looks up (NULL: not set), such as those of a profiled
  * process. */
 int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void *user,
                          struct stk_rank *r, struct stk_err *err);
+/* True if a program of this rank reads what this process prints: DATA=$(...) in a script that srun
+ * starts. Else all ranks print to one place. */
+bool stk_rank_is_captured(const struct stk_rank *r);
 /* "R/W". */
 int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err);
 

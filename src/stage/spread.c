@@ -188,8 +188,8 @@ static int begin(struct spread *s, struct stk_err *err)
 static void end(struct spread *s, int rc)
 {
     /* All nodes read the result before the first removes the files. */
-    bool clean = !rc && s->r->good == s->nodes && s->node == 0;
-    stk_status_end(s->status, s->nodes, clean);
+    bool clean = s->agreed || (!rc && s->r->good == s->nodes && s->node == 0);
+    stk_status_end(s->status, s->agreed ? 0 : s->nodes, clean);
     if (s->stuck) { /* a thread uses all of it */
         s->r->stuck = true;
         stk_comm_close(s->leaders);

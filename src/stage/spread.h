@@ -45,6 +45,8 @@ struct stk_spread_node {
     char name[64];
     char path[1024]; /* the usable path: of the copy; SHARD: of the source; "": there is none */
     uint32_t rank;   /* of its leader */
+    uint32_t ranks;  /* that it has; 0: not known */
+    uint64_t updated; /* when it said so, seconds since 1970 */
     int32_t code;    /* 0, or the code of `what` */
     uint64_t wanted; /* bytes of the source that this node shall have... */
     uint64_t there;  /* ...and has now */

@@ -100,7 +100,7 @@ int stk_status_begin(const char *dir, uint32_t node, const struct stk_spread_nod
 void stk_status_write(struct spread_status *s, const struct stk_spread_node *n, bool now);
 /* The others, as far as their files tell. */
 void stk_status_read(struct spread_status *s, struct stk_spread_node *node, uint32_t nodes);
-/* remove: all went well, nobody needs the files of this run. */
+/* remove: nobody needs the file, nor those of `nodes` nodes, and the folder, if it is empty then. */
 void stk_status_end(struct spread_status *s, uint32_t nodes, bool remove);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "host/alive.h"
@@ -54,13 +55,33 @@ int stk_status_begin(const char *dir, uint32_t node, const struct stk_spread_nod
     return 0;
 }
 
+/* What all ranks of one launch have in common, and no other launch has. */
+static void name_run(char run[32])
+{
+    static const char *const variable[] = {"SLURM_JOB_ID",   "SLURM_STEP_ID",      "PMIX_NAMESPACE",
+                                           "PMI_JOBID",      "PMI_FD_NAME",        "MASTER_PORT",
+                                           "MASTER_ADDR",    "TORCHELASTIC_RUN_ID"};
+    struct stk_hash h;
+    stk_hash_init(&h);
+    for (size_t i = 0; i < sizeof variable / sizeof *variable; i++) {
+        const char *value = getenv(variable[i]);
+        value = value ? value : "";
+        stk_hash_update(&h, value, strlen(value) + 1);
+    }
+    snprintf(run, 32, "%016llx", (unsigned long long)stk_hash_final(&h));
+}
+
 static void write_node(struct stk_jw *w, const struct stk_spread_node *n)
 {
     struct stk_alive self; /* for `stoker watch` */
+    char run[32];
     stk_alive_self(&self);
+    name_run(run);
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "node", n->name);
     stk_jw_put_u64(w, "rank", n->rank);
+    stk_jw_put_u64(w, "ranks", n->ranks);
+    stk_jw_put_str(w, "run", run);
     stk_alive_put(&self, w);
     stk_jw_put_str(w, "phase", n->phase);
     stk_jw_put_u64(w, "wanted_bytes", n->wanted);
@@ -114,6 +135,14 @@ static double real(const struct stk_jval *o, const char *key)
 
 static void take_file(const struct stk_jval *o, struct stk_spread_node *n)
 {
+    char run[32] = "", ours[32];
+    copy_text(o, "run", run, sizeof run);
+    name_run(ours);
+    if (strcmp(run, ours) != 0)
+        return; /* an earlier run left it */
+    copy_text(o, "node", n->name, sizeof n->name);
+    n->ranks = (uint32_t)number(o, "ranks");
+    n->updated = number(o, "updated");
     copy_text(o, "phase", n->phase, sizeof n->phase);
     copy_text(o, "path", n->path, sizeof n->path);
     copy_text(o, "error", n->what, sizeof n->what);
@@ -148,6 +177,8 @@ void stk_status_end(struct spread_status *s, uint32_t nodes, bool remove)
     char name[32];
     if (!s)
         return;
+    if (remove)
+        (void)stk_unlink_at(s->fd, s->name, s->dir, NULL);
     for (uint32_t i = 0; i < nodes && remove; i++) {
         name_of(i, name);
         (void)stk_unlink_at(s->fd, name, s->dir, NULL);

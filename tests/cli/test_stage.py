@@ -398,6 +398,52 @@ def test_files_of_the_user_stay(site):
     same_tree(copy, site / "img")
 
 
+# ---- several tasks that cannot talk to each other -------------------------------------------------
+
+def tasks(site, *args, nodes=3, shell=None, leave_out=()):
+    """As srun --mpi=none starts two tasks on each of these nodes, with one standard output for all: what
+    it prints, and what each says."""
+    read, write = os.pipe()
+    runs = []
+    for rank in range(2 * nodes):
+        if rank // 2 in leave_out:
+            continue
+        env = clean_env({"SLURM_JOB_ID": "4712", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank),
+                         "SLURM_STEP_NUM_TASKS": str(2 * nodes), "SLURM_LOCALID": str(rank % 2),
+                         "SLURM_NODEID": str(rank // 2), "SLURM_STEP_TASKS_PER_NODE": f"2(x{nodes})",
+                         "SLURMD_NODENAME": f"node{rank // 2}"})
+        argv = ["sh", "-c", shell.format(STOKER)] if shell else [STOKER, "stage", *args]
+        runs.append(subprocess.Popen(argv, cwd=site, env=env, stdout=write, stderr=subprocess.PIPE, text=True))
+    os.close(write)
+    said = [run.communicate(timeout=PATIENCE_S)[1] for run in runs]
+    with open(read) as pipe:
+        return pipe.read(), said, [run.returncode for run in runs]
+
+
+@pytest.mark.parametrize("how", [[], ["--pack", "tfrecord"], ["--via", "between"], ["--json", "r.json"]],
+                         ids=["copied", "packed", "via", "json"])
+def test_one_voice(site, how):
+    """DATA=$(srun stoker stage SRC) was six lines, and every message came six times."""
+    out, said, status = tasks(site, "img", "tier", *how)
+    assert status == [0] * 6, said
+    path = pathlib.Path(out[:-1])
+    assert out.count("\n") == 1 and path.is_relative_to(site / "tier") and path.exists(), out
+    alone = sum("each node copies alone" in text for text in said)
+    assert not any(said[1::2]) and alone == (not {"--pack", "--via"} & set(how)), said
+    assert not list(site.glob("*.status"))
+
+
+def test_one_voice_in_the_background_and_in_trouble(site):
+    out, _, status = tasks(site, "img", "tier", "--background")
+    assert out == f"{site}/img\n" and status == [0] * 6
+    out, said, status = tasks(site, "nothing", "tier")
+    assert out == "" and set(status) == {4} and not list(site.glob("*.status")) and not any(said[1::2])
+    # Each shell has what is printed in it for itself.
+    out, said, _ = tasks(site, shell="DATA=$({} stage img tier); echo $DATA")
+    assert len(out.split()) == 6 and len(set(out.split())) == 1 and not any(said[1::2])
+    stage(site, "img", "tier", "--wait", "--quiet")
+
+
 # ---- the end of a job ----------------------------------------------------------------------------
 
 def test_copies_of_a_session_that_is_over(site):

@@ -311,8 +311,9 @@ def test_without_a_module_each_node_copies_alone(source, tmp_path):
     done = run_ranks("openmpi", 2, nodes.script, source, env=env, cwd=tmp_path)
     said = " ".join(done.err.split())
     assert "each node copies alone" in said and "--build-mpi" in said
-    paths = sorted(done.out.splitlines())
+    paths = list(tmp_path.glob("tier?/*/data/source"))
     assert len(paths) == 2 and all(same_tree(source, p) for p in paths)
+    assert done.out == f"{source}\n" and "different paths" in said
 
 
 def test_a_module_of_the_other_mpi(source, tmp_path):

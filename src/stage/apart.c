@@ -1,0 +1,189 @@
+/*
+ * apart.c - a file per node says how far it is. A thread writes it again every few seconds, whatever
+ * the copy waits for, so that a node that is busy is not taken for one that is gone.
+ */
+#include "stage/apart.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "stage/spread_priv.h"
+
+#define SILENT_S 60.0 /* without a new word of a node: it is gone */
+#define LOOK_S   0.2
+
+struct stk_apart {
+    struct stk_rank rank;
+    struct spread_status *status;
+    struct stk_spread_node me; /* with the lock, as what follows */
+    pthread_t thread;
+    bool running, stop;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+};
+
+static void *beat(void *arg)
+{
+    struct stk_apart *a = arg;
+    struct timespec until;
+    pthread_mutex_lock(&a->lock);
+    while (!a->stop) {
+        stk_status_write(a->status, &a->me, false);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        (void)pthread_cond_timedwait(&a->wake, &a->lock, &until);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+static bool is_leader(const struct stk_rank *r)
+{
+    return !r->local_world || r->local_rank == 0;
+}
+
+struct stk_apart *stk_apart_begin(const struct stk_rank *r, const char *dir)
+{
+    struct stk_apart *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    *a = (struct stk_apart){.rank = *r};
+    a->me.rank = r->rank;
+    a->me.ranks = r->local_world ? r->local_world : 1;
+    const char *node = getenv("STOKER_NODE");
+    node = node && *node ? node : getenv("SLURMD_NODENAME");
+    if (node && *node)
+        snprintf(a->me.name, sizeof a->me.name, "%s", node);
+    else if (gethostname(a->me.name, sizeof a->me.name - 1) != 0)
+        snprintf(a->me.name, sizeof a->me.name, "localhost");
+    snprintf(a->me.phase, sizeof a->me.phase, "copying");
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->wake, NULL);
+    if (is_leader(r) && r->local_world != r->world)
+        (void)stk_status_begin(dir, r->rank, &a->me, &a->status, NULL);
+    a->running = a->status && pthread_create(&a->thread, NULL, beat, a) == 0;
+    return a;
+}
+
+bool stk_apart_leads(const struct stk_apart *a)
+{
+    return is_leader(&a->rank);
+}
+
+void stk_apart_tick(struct stk_apart *a, uint64_t there, uint64_t total)
+{
+    pthread_mutex_lock(&a->lock);
+    a->me.there = there;
+    a->me.wanted = total;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void stk_apart_done(struct stk_apart *a, const char *path, const char *what)
+{
+    pthread_mutex_lock(&a->lock);
+    snprintf(a->me.path, sizeof a->me.path, "%s", path);
+    snprintf(a->me.what, sizeof a->me.what, "%s", what);
+    snprintf(a->me.phase, sizeof a->me.phase, "%s", *path ? "done" : "failed");
+    stk_status_write(a->status, &a->me, true);
+    a->stop = true; /* rank 0 may remove the file now */
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- rank 0 ---- */
+
+struct heard {
+    uint64_t updated;
+    double at; /* when it was seen to change, by stk_now() */
+};
+
+static bool has_ended(const struct stk_spread_node *n)
+{
+    return strcmp(n->phase, "done") == 0 || strcmp(n->phase, "failed") == 0 ||
+           strcmp(n->phase, "lost") == 0;
+}
+
+/* Reads the files again. Returns the number of ranks whose nodes have come to an end. */
+static uint32_t look(struct stk_apart *a, struct stk_spread_node *node, struct heard *heard)
+{
+    uint32_t ended = 0;
+    double now = stk_now();
+    stk_status_read(a->status, node, a->rank.world);
+    node[a->rank.rank] = a->me;
+    for (uint32_t i = 0; i < a->rank.world; i++) {
+        struct stk_spread_node *n = &node[i];
+        if (n->updated != heard[i].updated)
+            heard[i] = (struct heard){n->updated, now};
+        if (n->ranks && !has_ended(n) && now - heard[i].at > SILENT_S) {
+            snprintf(n->phase, sizeof n->phase, "lost");
+            snprintf(n->what, sizeof n->what, "no sign of life for %.0f s", now - heard[i].at);
+        }
+        ended += n->ranks && has_ended(n) ? n->ranks : 0;
+    }
+    return ended;
+}
+
+/* Nodes that were heard of, one after another. */
+static void sum_up(struct stk_spread_result *r, uint32_t world, uint32_t ended)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < world; i++)
+        if (r->node[i].ranks)
+            r->node[n++] = r->node[i];
+    for (uint32_t i = 0; i < n; i++)
+        r->good += strcmp(r->node[i].phase, "done") == 0;
+    if (ended < world) {
+        r->node[n] = (struct stk_spread_node){.phase = "lost", .ranks = world - ended};
+        snprintf(r->node[n].name, sizeof r->node[n].name, "(%u of %u ranks)",
+                 (unsigned)(world - ended), (unsigned)world);
+        snprintf(r->node[n++].what, sizeof r->node->what, "nothing was heard of their nodes");
+    }
+    r->nodes = n;
+}
+
+int stk_apart_gather(struct stk_apart *a, bool (*stop)(void *user), void *user,
+                     struct stk_spread_result *r, struct stk_err *err)
+{
+    const uint32_t world = a->rank.world;
+    struct heard *heard = calloc(world, sizeof *heard);
+    double began = stk_now();
+    uint32_t ended = 0;
+    *r = (struct stk_spread_result){.node = calloc(world + 1, sizeof *r->node), .slowest = -1};
+    if (!heard || !r->node) {
+        free(heard);
+        return stk_err_nomem(err, world * sizeof *r->node);
+    }
+    for (bool more = true; more;) {
+        ended = look(a, r->node, heard);
+        uint32_t known = 0;
+        for (uint32_t i = 0; i < world; i++)
+            known += r->node[i].ranks;
+        bool late = !a->status || stk_now() - began > SILENT_S;
+        more = ended < world && !(known == ended && late) && !stop(user);
+        if (more)
+            nanosleep(&(struct timespec){.tv_nsec = (long)(LOOK_S * 1e9)}, NULL);
+    }
+    sum_up(r, world, ended);
+    free(heard);
+    return 0;
+}
+
+void stk_apart_close(struct stk_apart *a, bool clean, bool all)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    pthread_cond_signal(&a->wake);
+    pthread_mutex_unlock(&a->lock);
+    if (a->running)
+        pthread_join(a->thread, NULL);
+    stk_status_end(a->status, all ? a->rank.world : 0, clean);
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->wake);
+    free(a);
+}
