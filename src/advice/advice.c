@@ -5,6 +5,7 @@
  */
 #include "advice/advice.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,34 @@ static const char *other_wait(struct advisor *ad, double io_share, const char *n
         not_seen);
 }
 
+/* The least that a finding must save: data of a local disk comes from memory as a rule. */
+static double floor_s(const struct advisor *ad)
+{
+    const struct stk_usage *most = ad->a->nfiles ? &ad->a->file[0] : NULL;
+    bool local = most && stk_advice_reach_of(most) != REACH_SHARED;
+    return fmax(local ? stk_limits.local_s : stk_limits.low_s, stk_limits.low_share * ad->run_s);
+}
+
+/* No rule found a fault, but I/O takes time: what the best of all patterns would save decides
+ * whether that is all right. */
+static const char *costly_verdict(struct advisor *ad, const char *pattern, const char *not_seen)
+{
+    const struct stk_usage *j = &ad->a->job;
+    double once = stk_advice_load_s(ad, &ad->storage[0], (double)j->distinct_bytes);
+    double saved = stk_advice_wall(ad, j->read_s + j->meta_s) - once, least = floor_s(ad);
+    const char *share = stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s));
+    if (saved < least)
+        return stk_advice_text(ad,
+                               "nothing to fix: I/O takes %s of the run, %s; no other pattern of "
+                               "reading would save more than %s%s",
+                               share, pattern, stk_advice_time(ad, least), not_seen);
+    return stk_advice_text(ad,
+                           "no known fault: I/O takes %s of the run, %s; at most %s of %s would be "
+                           "saved if each byte were read once, in large requests%s",
+                           share, pattern, stk_advice_time(ad, saved), stk_advice_time(ad, ad->run_s),
+                           not_seen);
+}
+
 static const char *healthy_verdict(struct advisor *ad)
 {
     const struct stk_usage *j = &ad->a->job;
@@ -241,22 +270,20 @@ static const char *healthy_verdict(struct advisor *ad)
         return stk_advice_text(ad, "nothing to fix: the run waits for I/O %s of its time%s",
                                stk_advice_percent(ad, share), not_seen);
     if (j->meta_s > j->read_s + j->write_s)
-        return stk_advice_text(
-            ad,
-            "nothing to fix: I/O takes %s of the run, mostly calls that move no data, on %s "
-            "file%s%s",
-            stk_advice_percent(ad, share), stk_advice_count(ad, (double)j->files),
-            j->files == 1 ? "" : "s", not_seen);
+        return costly_verdict(ad,
+                              stk_advice_text(ad, "mostly calls that move no data, on %s file%s",
+                                              stk_advice_count(ad, (double)j->files),
+                                              j->files == 1 ? "" : "s"),
+                              not_seen);
     if (j->read_s >= j->write_s)
-        return stk_advice_text(ad,
-                               "nothing to fix: I/O takes %s of the run, in requests of %s at "
-                               "%s each; no other pattern would save much%s",
-                               stk_advice_percent(ad, share),
-                               stk_advice_size(ad, j->mean_read_bytes),
-                               stk_advice_rate(ad, j->bandwidth_Bps), not_seen);
-    return stk_advice_text(ad, "nothing to fix: I/O takes %s of the run, mostly writes of %s%s",
-                           stk_advice_percent(ad, share), stk_advice_size(ad, j->mean_write_bytes),
-                           not_seen);
+        return costly_verdict(ad,
+                              stk_advice_text(ad, "in requests of %s at %s each",
+                                              stk_advice_size(ad, j->mean_read_bytes),
+                                              stk_advice_rate(ad, j->bandwidth_Bps)),
+                              not_seen);
+    return costly_verdict(
+        ad, stk_advice_text(ad, "mostly writes of %s", stk_advice_size(ad, j->mean_write_bytes)),
+        not_seen);
 }
 
 /* An accelerator that idles while no I/O call is in progress waits for something else. */

@@ -429,6 +429,12 @@ static double reread_by_rank(const struct stk_usage *u)
     return (double)u->n.c[STK_C_READ_BYTES] / fmax(1, ranks);
 }
 
+/* So much that the same file cannot be one sample of many. */
+static bool is_much(const struct advisor *ad, double read_s)
+{
+    return stk_advice_share(ad, stk_advice_wall(ad, read_s)) >= stk_limits.high_share;
+}
+
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
@@ -440,7 +446,7 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
            reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
-           !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
+           !u->n.c[STK_C_WRITE_BYTES] && (!stk_kind_whole(u) || is_much(ad, u->read_s)) &&
            !stk_advice_said(ad, "random-reads", u->name);
 }
 
@@ -471,7 +477,9 @@ void stk_rule_reread_small_file(struct advisor *ad)
     }
     double gain = stk_advice_wall(ad, saved);
     /* All of them would be kept: a dataset of many files is a case for staging. */
-    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(worst), gain))
+    bool felt = stk_advice_felt(ad, worst ? stk_advice_reach_of(worst) : REACH_UNKNOWN, gain) ||
+                (stk_advice_matters(ad, gain) && is_much(ad, saved));
+    if (!worst || size > room || !felt)
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
@@ -491,7 +499,12 @@ void stk_rule_reread_small_file(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++)
         if (is_reread(ad, &ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
-    stk_advice_do(ad, f, "Read it once into memory and take samples from there.");
+    bool array = strcmp(worst->format, "npy") == 0 && stk_advice_in_python(ad);
+    stk_advice_do(ad, f, "Read it once into memory and take samples from there.%s",
+                  array ? " If the program uses few of its rows, numpy.load(path, mmap_mode=\"r\") "
+                          "reads only those, and nothing else changes: it saves up to the "
+                          "whole time of the reads, without the memory."
+                        : "");
     stk_advice_act_all(ad, f,
                        (struct stk_action){
                            .kind = STK_ACT_KEEP_DATA, .bytes = stk_whole(size), .use = worst->use});

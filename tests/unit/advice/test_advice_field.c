@@ -87,6 +87,41 @@ static void text_that_is_passed_on(void)
     done();
 }
 
+/* numpy.load() of an array for each of its rows that is used, from a local disk. */
+static void loaded_again_and_again(void)
+{
+    struct use u = {.opens = 15, .reads = 30, .bytes = 31 * MB, .read_s = 0.015, .seq = 1,
+                    .consec = 1, .distinct = 62 * MB};
+    set_init(&s, 1, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN | stk_library_bit("numpy", 5);
+    set_use(&s, 0, set_file(&s, "/d/x.npy", "ext4", 62 * MB), u);
+    const struct stk_finding *f = advise("reread-small-file");
+    CHECK(f && f->gain_s > 0.3 && says(f, "mmap_mode=\"r\""));
+    done();
+}
+
+/* "Nothing to fix" is said with the floor, and only if nothing would save more than that. */
+static void nothing_to_fix(void)
+{
+    struct use u = {.reads = 25, .bytes = 4 * MB, .read_s = 0.004, .seq = 1, .consec = 1};
+    set_init(&s, 1, 1);
+    set_use(&s, 0, set_file(&s, "/d/x.bin", "ext4", 100 * MB), u);
+    advise("");
+    CHECK(strstr(o.o.verdict, "nothing to fix") && strstr(o.o.verdict, "more than 500 ms"));
+    done();
+    set_init(&s, 100, 1); /* 2,000 files of two megabytes at 50 MB/s: no rule, but 8 s */
+    for (int i = 0; i < 2000; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "/lus/shots/%d.npz", i);
+        set_use(&s, 0, set_file(&s, name, "lustre", 2.1e6),
+                (struct use){.reads = 9, .bytes = 233e3, .read_s = 0.0045, .seq = 0.9, .consec = 0.8});
+    }
+    advise("");
+    CHECK(o.o.nfindings || strncmp(o.o.verdict, "no known fault", 14) == 0);
+    CHECK(o.o.nfindings || strstr(o.o.verdict, "of 1 min 40 s would be saved"));
+    done();
+}
+
 /* Every rank reads the file once: there is nothing to keep in memory. */
 static void each_rank_once(void)
 {
@@ -394,6 +429,8 @@ int main(int argc, char **argv)
     CHECK_RUN(stream_that_is_read_ahead);
     CHECK_RUN(checkpoint_until_it_is_renamed);
     CHECK_RUN(text_that_is_passed_on);
+    CHECK_RUN(loaded_again_and_again);
+    CHECK_RUN(nothing_to_fix);
     CHECK_RUN(each_rank_once);
     CHECK_RUN(ranks_that_were_spawned);
     CHECK_RUN(little_of_much);
