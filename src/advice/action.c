@@ -577,6 +577,7 @@ static const struct row rows[STK_ACT_COUNT] = {
                            OF_FORMAT(keep),
                            .own_file = true},
     [STK_ACT_KEEP_OPEN] = {{"keep-open", .path = "file"}, PY(keep_open), NUMPY(keep_open)},
+    [STK_ACT_KEEP_MAPPED] = {{"keep-mapped", .path = "file"}, PY(keep_mapped), C(keep_mapped)},
     [STK_ACT_KEEP_STAT] = {{"keep-stat", .path = "file"}, PY(keep_stat), C(keep_stat)},
     [STK_ACT_SQLITE_READ] = {{"sqlite-read-only", .path = "database"}, .put = put_sqlite_read},
 

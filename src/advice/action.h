@@ -48,6 +48,7 @@ enum stk_action_kind {
     STK_ACT_READ_ONCE,     /* and keep the content */
     STK_ACT_KEEP_DATA,     /* in memory, and take samples from there */
     STK_ACT_KEEP_OPEN,
+    STK_ACT_KEEP_MAPPED,
     STK_ACT_KEEP_STAT,   /* ask once whether a file exists */
     STK_ACT_SQLITE_READ, /* many queries per transaction, or a read-only database */
     /* how the program writes */

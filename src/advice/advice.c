@@ -22,6 +22,7 @@ static const struct rule rules[] = {
      "than reading",
      stk_rule_many_small_files},
     {"open-per-sample", "the same file is opened again and again", stk_rule_open_per_sample},
+    {"map-per-sample", "the same file is mapped again and again", stk_rule_map_per_sample},
     {"small-reads", "requests of kilobytes instead of megabytes", stk_rule_small_reads},
     {"random-reads", "small reads in random order: stage, then shuffle", stk_rule_random_reads},
     {"prefetch-depth", "a sequential stream is read one small buffer at a time, on demand",

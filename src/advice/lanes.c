@@ -354,20 +354,119 @@ static double fault_s(const struct advisor *ad, const struct stk_storage *st,
     return st->latency_s;
 }
 
-void stk_rule_mmap_random(struct advisor *ad)
+/* The process with most of them; NULL: no process. */
+static const struct stk_prof_proc *most_faults(const struct stk_profile *p, double *faults)
 {
-    const struct stk_profile *p = ad->p;
-    double faults = 0;
-    const struct stk_usage *u = NULL;
     const struct stk_prof_proc *worst = p->nprocs ? &p->proc[0] : NULL;
     for (size_t i = 0; i < p->nprocs; i++) {
-        faults += (double)p->proc[i].major_faults;
+        *faults += (double)p->proc[i].major_faults;
         if (p->proc[i].major_faults > worst->major_faults)
             worst = &p->proc[i];
     }
+    return worst;
+}
+
+/* Bytes that a fault loads: Linux reads around the page. */
+static double fault_bytes(void)
+{
+    return (double)stk_limits.window / 2;
+}
+
+/* Of a file that is only mapped, nobody may have asked for the size. */
+static double mapped_size(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double size = fmax((double)u->size_bytes, (double)c[STK_C_MAX_OFFSET]);
+    size = fmax(size, stk_per((double)c[STK_C_MMAP_BYTES], c[STK_C_MMAPS]));
+    return fmin((double)c[STK_C_MMAP_BYTES], size);
+}
+
+static double maps_each(const struct stk_usage *u)
+{
+    return stk_per((double)u->n.c[STK_C_MMAPS], u->procs ? u->procs : 1);
+}
+
+static bool is_remapped(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    return !u->file->group && maps_each(u) >= (double)stk_limits.least_of_file &&
+           !stk_kind_model(u) &&
+           (double)c[STK_C_MMAPS] >= stk_limits.most * (double)c[STK_C_OPENS] &&
+           (double)c[STK_C_OPENS] >= stk_limits.most * (double)c[STK_C_MMAPS];
+}
+
+/* numpy.memmap() for every batch: each time the file is opened and mapped, and on a network file
+ * system its pages are loaded anew. */
+void stk_rule_map_per_sample(struct advisor *ad)
+{
+    double faults = 0, maps = 0, procs = 1, meta_s = 0, size = 0;
+    const struct stk_prof_proc *worst = most_faults(ad->p, &faults);
+    const struct stk_usage *most = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_remapped(u))
+            continue;
+        most = most && most->n.c[STK_C_MMAPS] >= u->n.c[STK_C_MMAPS] ? most : u;
+        maps += (double)u->n.c[STK_C_MMAPS];
+        procs = fmax(procs, u->procs);
+        meta_s += u->meta_s;
+        size += mapped_size(u);
+    }
+    if (!most || !worst || maps_each(most) < (double)stk_limits.least_opens)
+        return;
+    enum reach reach = stk_advice_reach_of(most);
+    bool measured;
+    double each = fault_s(ad, stk_advice_storage(ad, most), worst, reach == REACH_SHARED, &measured);
+    double again = fmax(0, (double)worst->major_faults - size / fault_bytes());
+    double gain = stk_advice_wall(ad, meta_s * (1 - fmin(1, procs / maps))) + again * each;
+    if (!stk_advice_felt(ad, reach, gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "map-per-sample", stk_advice_severity(ad, gain),
+                         "the same file is mapped %s times",
+                         stk_advice_count(ad, (double)most->n.c[STK_C_MMAPS]));
+    stk_advice_say(ad, f, "%s (%s) was opened %s times and mapped %s times.",
+                   stk_advice_show(ad, most->name), stk_advice_size(ad, mapped_size(most)),
+                   stk_advice_count(ad, (double)most->n.c[STK_C_OPENS]),
+                   stk_advice_count(ad, (double)most->n.c[STK_C_MMAPS]));
+    stk_advice_say(ad, f, "Calls that move no data took %s; %s times a process waited for a page "
+                   "from storage (major faults).",
+                   stk_advice_thread_time(ad, meta_s), stk_advice_count(ad, faults));
+    stk_advice_number(ad, f, "maps", maps, "count");
+    stk_advice_number(ad, f, "meta_s", meta_s, "s");
+    stk_advice_number(ad, f, "major_faults", faults, "count");
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_remapped(&ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    stk_advice_do(ad, f,
+                  "Map each file once, when the program or the worker starts, and keep the "
+                  "mapping: a network file system drops the pages of a file that is opened again.");
+    bool array = strcmp(most->format, "npy") == 0;
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = array ? STK_ACT_KEEP_OPEN : STK_ACT_KEEP_MAPPED,
+                                           .use = most->use});
+    stk_advice_gain(ad, f, gain,
+                    "%s of calls are made once per process, and %s faults, at %s each (%s), do not "
+                    "load what was loaded before.",
+                    stk_advice_time(ad, meta_s), stk_advice_count(ad, again),
+                    stk_advice_time(ad, each),
+                    measured ? "measured" : "assumed for this kind of file system");
+}
+
+/* Mapped, and not known to be loaded again and again. */
+static bool is_mapped(const struct advisor *ad, const struct stk_usage *u)
+{
+    return u->n.c[STK_C_MMAPS] && !stk_advice_said(ad, "map-per-sample", u->name);
+}
+
+void stk_rule_mmap_random(struct advisor *ad)
+{
+    double faults = 0;
+    const struct stk_usage *u = NULL;
+    const struct stk_prof_proc *worst = most_faults(ad->p, &faults);
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *f = &ad->a->file[i];
-        if (f->n.c[STK_C_MMAPS] && (!u || f->n.c[STK_C_MMAP_BYTES] > u->n.c[STK_C_MMAP_BYTES]))
+        if (is_mapped(ad, f) && (!u || f->n.c[STK_C_MMAP_BYTES] > u->n.c[STK_C_MMAP_BYTES]))
             u = f;
     }
     if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
@@ -378,8 +477,7 @@ void stk_rule_mmap_random(struct advisor *ad)
     bool measured;
     double each = fault_s(ad, st, worst, reach == REACH_SHARED, &measured),
            n = (double)worst->major_faults;
-    double size = fmax((double)u->size_bytes, (double)u->n.c[STK_C_MAX_OFFSET]);
-    size = fmin((double)u->n.c[STK_C_MMAP_BYTES], size > 0 ? size : INFINITY);
+    double size = mapped_size(u);
     struct stk_work whole = stk_work_read(st, size, (double)stk_limits.big_read);
     double gain = fmin(n * each, ad->run_s) - stk_model_s(st, &whole);
     /* A program that starts with a cold page cache also waits for its libraries. */
@@ -391,16 +489,22 @@ void stk_rule_mmap_random(struct advisor *ad)
     stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
                    stk_advice_count(ad, faults));
     stk_advice_say(ad, f, "%s of %s are mapped; which parts were touched is unknown.",
-                   stk_advice_size(ad, (double)u->n.c[STK_C_MMAP_BYTES]),
-                   stk_advice_show(ad, u->name));
+                   stk_advice_size(ad, size), stk_advice_show(ad, u->name));
     stk_advice_number(ad, f, "major_faults", faults, "count");
     stk_advice_number(ad, f, "mmap_bytes", (double)u->n.c[STK_C_MMAP_BYTES], "bytes");
     stk_advice_path(ad, f, u->name);
+    for (size_t i = 0; i < ad->a->nfiles; i++) /* whose pages they were, nobody knows */
+        if (&ad->a->file[i] != u && is_mapped(ad, &ad->a->file[i]) &&
+            ad->a->file[i].n.c[STK_C_MMAP_BYTES] >= stk_limits.little)
+            stk_advice_path(ad, f, ad->a->file[i].name);
     stk_advice_do(ad, f,
                   "Load the file with large reads before it is used (on a network file system a "
                   "fault is a request of a few KiB), or read it instead of mapping it.");
-    stk_advice_act_all(
-        ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
+    for (size_t i = 0; i < f->npaths; i++)
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_WARM_UP,
+                                           .path = f->path[i],
+                                           .bytes = i ? 0 : stk_whole(size)});
     stk_advice_gain(ad, f, gain,
                     "%s faults in the process with the most, at %s each (%s), become large reads "
                     "that take %s.",

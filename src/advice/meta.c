@@ -159,7 +159,8 @@ static struct asked sum_asked(const struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
-        if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
+        if (stk_advice_said(ad, "open-per-sample", u->name) ||
+            stk_advice_said(ad, "map-per-sample", u->name) || stk_advice_syncs(u) ||
             stk_kind_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {

@@ -260,6 +260,7 @@ void stk_rule_small_writes(struct advisor *ad);
 void stk_rule_fsync_heavy(struct advisor *ad);
 void stk_rule_stdio_heavy(struct advisor *ad);
 void stk_rule_seek_heavy(struct advisor *ad);
+void stk_rule_map_per_sample(struct advisor *ad);
 void stk_rule_mmap_random(struct advisor *ad);
 void stk_rule_library_files(struct advisor *ad);
 void stk_rule_imbalance(struct advisor *ad);

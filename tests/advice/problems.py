@@ -293,6 +293,29 @@ class Mapped(Problem):
         self.touch(numpy.load(root / "x.npy"))
 
 
+class MappedAgain(Problem):
+    """A file of numbers that is mapped anew for each batch."""
+    size, count = 16 * MIB, 150
+
+    def make(self, root):
+        (root / "train.bin").write_bytes(noise(self.size))
+
+    def touch(self, map_it):
+        for at in numbers(self.count, self.size - 4096):
+            map_it()[at:at + 4096].sum()
+
+    def map(self, root):
+        import numpy
+        return numpy.memmap(root / "train.bin", mode="r")
+
+    def bad(self, root):
+        self.touch(lambda: self.map(root))
+
+    def map_per_sample(self, root, near):
+        data = self.map(root)
+        self.touch(lambda: data)
+
+
 class AllRanks(Problem):
     """Three ranks that each read the whole file, past the page cache, as on nodes of their own."""
     size, piece, ranks = 24 * MIB, 16384, 3
@@ -683,8 +706,8 @@ class ManyResults(Problem):
 
 
 PROBLEMS = {c.__name__: c for c in
-            (RandomReads, BackwardReads, TinyReads, Stream, LinesBySeek, Mapped, AllRanks,
-             NpzPerSample, Hdf5PerSample, TarScan, SmallFileAgain, Hdf5Rows, Hdf5Chunks,
+            (RandomReads, BackwardReads, TinyReads, Stream, LinesBySeek, Mapped, MappedAgain,
+             AllRanks, NpzPerSample, Hdf5PerSample, TarScan, SmallFileAgain, Hdf5Rows, Hdf5Chunks,
              FilesInOrder, FilesShuffled, FilesByWorkers, StatStorm, MissingFile, Sync, SmallWrites,
              Checkpoints, ManyResults)}
 

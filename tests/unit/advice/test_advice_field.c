@@ -100,6 +100,47 @@ static void loaded_again_and_again(void)
     done();
 }
 
+/* numpy.memmap() for every batch (nanoGPT), of two files. */
+static void mapped_again_and_again(void)
+{
+    static const char *const names[] = {"/lus/train.bin", "/lus/val.bin"};
+    set_init(&s, 8, 1);
+    s.proc[0].libraries = STK_LIBRARIES_SEEN | stk_library_bit("numpy", 5);
+    s.proc[0].cpu_s = 0.5;
+    s.proc[0].major_faults = 1656;
+    for (size_t i = 0; i < 2; i++) {
+        double n = i ? 30 : 120, size = i ? 3 * MB : 15 * MB;
+        struct stk_prof_rec *r =
+            set_use(&s, 0, set_file(&s, names[i], "lustre", size),
+                    (struct use){.opens = n, .stats = 3 * n, .meta_s = 0.005 * n});
+        r->n.c[STK_C_MMAPS] = (uint64_t)n;
+        r->n.c[STK_C_MMAP_BYTES] = (uint64_t)(n * size);
+    }
+    const struct stk_finding *f = advise("map-per-sample");
+    CHECK(f && o.o.nfindings == 1 && f->npaths == 2);
+    CHECK(f && f->gain_s > 5 && says(f, "mapped 120 times") && says(f, "numpy.memmap(\"/lus/train.bin\""));
+    done();
+}
+
+/* Each mapped once, but touched here and there: both files may be loaded first. */
+static void two_mapped_files(void)
+{
+    set_init(&s, 8, 1);
+    s.proc[0].cpu_s = 0.5;
+    s.proc[0].major_faults = 1656;
+    for (int i = 0; i < 2; i++) {
+        struct stk_prof_rec *r = set_use(&s, 0,
+                                         set_file(&s, i ? "/lus/a.bin" : "/lus/b.bin", "lustre",
+                                                  15 * MB),
+                                         (struct use){.opens = 1, .meta_s = 0.005});
+        r->n.c[STK_C_MMAPS] = 4;
+        r->n.c[STK_C_MMAP_BYTES] = (uint64_t)(4 * 15 * MB);
+    }
+    const struct stk_finding *f = advise("mmap-random");
+    CHECK(f && says(f, "cat /lus/a.bin") && says(f, "cat /lus/b.bin") && says(f, "15.0 MiB of"));
+    done();
+}
+
 /* "Nothing to fix" is said with the floor, and only if nothing would save more than that. */
 static void nothing_to_fix(void)
 {
@@ -430,6 +471,8 @@ int main(int argc, char **argv)
     CHECK_RUN(checkpoint_until_it_is_renamed);
     CHECK_RUN(text_that_is_passed_on);
     CHECK_RUN(loaded_again_and_again);
+    CHECK_RUN(mapped_again_and_again);
+    CHECK_RUN(two_mapped_files);
     CHECK_RUN(nothing_to_fix);
     CHECK_RUN(each_rank_once);
     CHECK_RUN(ranks_that_were_spawned);
