@@ -282,6 +282,15 @@ size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint6
 
 /* ---- checksums ---- */
 
+bool stk_fetch_is_summed(const struct stk_chain *c)
+{
+    for (unsigned k = 0; k < c->nsteps && k < STK_CHAIN_MAX; k++)
+        if (c->step[k].id == STK_FILTER_FLETCHER || c->step[k].id == STK_FILTER_ZLIB ||
+            c->step[k].id == STK_FILTER_GZIP)
+            return true;
+    return false;
+}
+
 /* The sum of the bytes before the want at `place` in its sample. False: unknown here. */
 static bool sum_before(const struct stk_fetch *f, size_t first, size_t place, uint32_t *sum)
 {

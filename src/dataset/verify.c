@@ -254,6 +254,24 @@ static int check_crcs(struct verify *v, struct stk_err *err)
     return rc;
 }
 
+/* Bytes whose checksum is compared when they are decoded. A gzip file was decoded as a whole, to its
+ * checksum, when it was listed. */
+static int count_summed(struct verify *v, struct stk_err *err)
+{
+    const struct stk_index *idx = &v->ds->index;
+    const struct stk_chain *c = idx->table[STK_T_CHAINS];
+    uint64_t nchains = stk_index_count(idx, STK_T_CHAINS);
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && nchains && i < stk_index_count(idx, STK_T_EXTENTS); i++) {
+        struct stk_extent e;
+        rc = stk_index_extent(idx, i, &e, err);
+        if (rc == 0 && e.chain &&
+            (stk_fetch_is_summed(&c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
+            v->r->checksummed_bytes += e.length;
+    }
+    return rc;
+}
+
 /* ---- manifest and index ---- */
 
 static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err *err)
@@ -400,6 +418,8 @@ static int verify_opened(struct verify *v, struct stk_err *err)
         r->checksummed_bytes += h->bytes_samples;
     int rc = stk_notes_join(&r->notes, &v->ds->notes, err);
     if (rc == 0)
+        rc = count_summed(v, err);
+    if (rc == 0)
         rc = check_manifest(v, err);
     if (rc == 0)
         rc = check_found_indexes(v, err);
@@ -407,7 +427,10 @@ static int verify_opened(struct verify *v, struct stk_err *err)
         rc = stk_sidecars_check(v->ds, on_problem, v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
-    return rc < 0 ? rc : check_crcs(v, err);
+    rc = rc < 0 ? rc : check_crcs(v, err);
+    /* Several of them may cover the same bytes. */
+    r->checksummed_bytes = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
+    return rc;
 }
 
 void stk_verify_release(struct stk_verify_result *r)

@@ -228,8 +228,7 @@ static void divide_memory(struct stk_loader *ld)
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }
 
-/* Which checksums are compared in any case: those of the index, or of a filter. zstd and lz4 have
- * one only if the writer asked for it, which is unknown here. */
+/* Which checksums are compared in any case: those of the index, or of a filter. */
 static void find_checksums(struct stk_loader *ld)
 {
     const struct stk_index *idx = &ld->ds->index;
@@ -238,11 +237,7 @@ static void find_checksums(struct stk_loader *ld)
     ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
     ld->sums = ld->checks || (ld->ds->format->caps & STK_CAN_SUM && !ld->o.no_check);
     for (uint64_t i = 0; i < n && i < 255; i++)
-        for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++) {
-            uint16_t id = c[i].step[k].id;
-            ld->summed_chain[i + 1] = ld->summed_chain[i + 1] || id == STK_FILTER_FLETCHER ||
-                                      id == STK_FILTER_ZLIB || id == STK_FILTER_GZIP;
-        }
+        ld->summed_chain[i + 1] = stk_fetch_is_summed(&c[i]);
 }
 
 /* The caller may free its options now. Whether fields were named is still needed. */

@@ -7,14 +7,16 @@
 #include "report/grid.h"
 #include "report/problems.h"
 
-/* "whole", "damaged, 3 problems", "not all of it was read: 2 links left out" */
+/* "whole", "readable", "damaged, 3 problems", "not all of it was read: 2 links left out". Nothing is
+ * known to be whole if there is no checksum to compare it with. */
 static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
 {
     char a[32];
     uint64_t damage = r->problems.count - r->problems.unsupported;
     const char *comma = ": ";
     if (!r->problems.count && !stk_notes_missing(&r->notes)) {
-        stk_buf_puts(out, ": " STK_GOOD "whole" STK_PLAIN);
+        stk_buf_printf(out, ": " STK_GOOD "%s" STK_PLAIN,
+                       r->checksummed_bytes || !r->bytes ? "whole" : "readable");
         return;
     }
     if (damage)
@@ -56,11 +58,12 @@ void stk_verify_text(const struct stk_verify_result *r, const char *path, size_t
     stk_buf_putc(out, '\n');
     stk_text_escape(out, path, strlen(path), SIZE_MAX);
     put_verdict(r, out);
-    if (r->bytes) {
-        uint64_t checked = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
-        stk_buf_printf(out, "; %s of the bytes are under checksums",
-                       stk_percent_text((double)checked / (double)r->bytes, a, sizeof a));
-    }
+    if (r->checksummed_bytes)
+        stk_buf_printf(
+            out, "; %s of the bytes are under checksums",
+            stk_percent_text((double)r->checksummed_bytes / (double)r->bytes, a, sizeof a));
+    else if (r->bytes)
+        stk_buf_puts(out, "; no checksums to compare");
     stk_buf_putc(out, '\n');
 }
 

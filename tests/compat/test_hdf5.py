@@ -385,6 +385,17 @@ def test_open_for_writing(stoker, tmp_path):
     assert "h5clear -s" in stoker("load", tmp_path / "b.h5", rc=4).err
 
 
+def test_load_and_verify_tell_the_same_of_checksums(stoker, tmp_path):
+    """`verify` found no checksums where `load` compared one for every sample."""
+    for kwargs, share in (dict(fletcher32=True), 0.8), (dict(compression="gzip"), 0.5), ({}, 0):
+        write(tmp_path / "a.h5", {"x": np.random.default_rng(1).random((200, 64))}, **kwargs)
+        result = stoker("verify", tmp_path / "a.h5", "--json", "-", "-q").json()["result"]
+        assert share * result["bytes"] <= result["checksummed_bytes"] <= (share > 0) * result["bytes"]
+        verify, load = stoker("verify", tmp_path / "a.h5").out, stoker("load", tmp_path / "a.h5").out
+        assert ("compared for every sample" in load) == (": whole; " in verify) == bool(share)
+        assert ("; no checksums to compare" in verify) == (": readable" in verify) == (not share)
+
+
 def test_external_and_virtual_data_is_refused(stoker, tmp_path):
     """Lost otherwise: zeros in place of data that stands in another file."""
     def make(f):

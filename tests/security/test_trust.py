@@ -95,7 +95,7 @@ def test_verify_holds_indexes_against_the_data(tar):
         assert "v.tar.stkidx" in result.out and str(owner.uid) in result.out
         assert "whole" not in result.out
     node.victim.own(pathlib.Path(shutil.copy(sound, at)), 0o644)
-    assert "whole" in node.victim.stoker("verify", path).out
+    assert "readable" in node.victim.stoker("verify", path).out
 
 
 def test_verify_notes_samples_that_an_index_hides(node):
