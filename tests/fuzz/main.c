@@ -119,7 +119,7 @@ static void cut_out(struct stk_buf *b)
 }
 
 /* A stretch of some seed, put in or laid over. */
-static void splice(struct stk_buf *b, bool over)
+static void splice_in(struct stk_buf *b, bool over)
 {
     const struct stk_buf *from = &seeds[below(nseeds)];
     if (!from->len)
@@ -157,10 +157,10 @@ static void change(struct stk_buf *b)
         b->len = at;
         break;
     case 5:
-        splice(b, true);
+        splice_in(b, true);
         break;
     default:
-        splice(b, false);
+        splice_in(b, false);
         break;
     }
 }
