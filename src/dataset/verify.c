@@ -266,7 +266,7 @@ static int count_summed(struct verify *v, struct stk_err *err)
         struct stk_extent e;
         rc = stk_index_extent(idx, i, &e, err);
         if (rc == 0 && e.chain &&
-            (stk_fetch_is_summed(&c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
+            (stk_fetch_is_summed(idx, &c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
             v->r->checksummed_bytes += e.length;
     }
     return rc;
