@@ -401,6 +401,32 @@ static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struc
     return stk_notes_taken(notes, "label", as, why, 1, err);
 }
 
+/* Text has numbers, but not their types: notes those that are read back as others. */
+static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
+{
+    struct stk_buf why = STK_BUF_INIT;
+    unsigned named = 0;
+    for (size_t i = 0; i < p->first.nfields; i++) {
+        const struct stk_field *f = &p->first.field[i];
+        uint8_t dtype = f->value.dtype;
+        if (f->value.kind != STK_ARRAY || dtype == STK_I64 || dtype == STK_F64 || dtype == STK_BOOL)
+            continue;
+        if (named++ < 4)
+            stk_buf_printf(&why, "%s%.*s was %s", named > 1 ? ", " : "",
+                           (int)(f->name_len < 60 ? f->name_len : 60), f->name,
+                           stk_dtype_name(dtype));
+        else if (named == 5)
+            stk_buf_puts(&why, ", ...");
+    }
+    stk_buf_printf(&why, "; %s has the values, but not their types", p->cfg.format->title);
+    int rc = stk_buf_check(&why, err);
+    if (rc == 0 && named)
+        rc = stk_notes_taken(notes, "type", "int64 and float64 when it is read", stk_buf_cstr(&why),
+                             1, err);
+    stk_buf_release(&why);
+    return rc;
+}
+
 /* Notes what the output cannot hold. */
 static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
 {
@@ -421,6 +447,8 @@ static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk
              p->cfg.format->title, p->cfg.codec ? ", payload " : "",
              p->cfg.codec ? p->cfg.codec->name : "",
              p->holds & STK_HOLDS_ID ? "only numbers for keys" : "no place for keys");
+    if (rc == 0 && (p->cfg.columns || (p->holds & STK_HOLDS_ANY)))
+        rc = note_types(p, notes, err);
     if (rc == 0 && p->labels.text)
         rc = note_texts(&p->labels, notes, err);
     return rc < 0 || !p->keys_lost ? rc
