@@ -4,6 +4,7 @@
  * Everything is written into DST.partial; the manifest comes last, then the folder gets its name.
  */
 #include "pack/priv.h"
+#include "dataset/crcs.h"
 #include "load/plan.h"
 #include "base/file.h"
 #include "base/pool.h"
@@ -318,6 +319,36 @@ static uint64_t count_old(const struct stk_dest *d)
     return n;
 }
 
+struct members {
+    struct pack *p;
+    struct stk_err first; /* what was found first; code 0: nothing */
+};
+
+static void on_member(void *user, const struct stk_err *what)
+{
+    struct members *m = user;
+    stk_problems_add_code(&m->p->skipped, what->code, what->path, what->offset, what->what);
+    if (!m->first.code)
+        m->first = *what;
+}
+
+/* Rows of stored members of a zip were read without their checksums, which are of whole members. A
+ * flipped bit must not get a checksum that says that it is right. */
+static int check_members(struct pack *p, struct stk_err *err)
+{
+    struct members m = {.p = p};
+    uint64_t bytes = 0;
+    if (stk_index_count(&p->ds->index, STK_T_CHECKS))
+        return 0; /* of samples */
+    int rc = stk_crcs_check(p->ds, true, &bytes, on_member, &m, err);
+    if (rc == 0 && m.first.code && p->o->on_error == STK_ON_ERROR_STOP) {
+        rc = m.first.code;
+        if (err)
+            *err = m.first;
+    }
+    return rc;
+}
+
 static int run(struct pack *p, const char *src, struct stk_err *err)
 {
     struct stk_manifest_file index = {0};
@@ -326,6 +357,8 @@ static int run(struct pack *p, const char *src, struct stk_err *err)
         rc = stk_pack_keep_finished(p, err);
     if (rc == 0)
         rc = stk_pack_write_shards(p, err);
+    if (rc == 0)
+        rc = check_members(p, err);
     if (rc == 0)
         rc = stk_spool_intact(&p->sel.kept, err); /* the selection must be intact */
     if (rc == 0)
