@@ -183,14 +183,16 @@ def seen(src):
     return rest
 
 
-def pack_rest(src, before=None):
-    """The source is as it was, and what is there is whole: the new dataset, the one before, or none."""
+def pack_rest(src, argv):
+    """The source is as it was, what is there is whole (the new dataset, the one before, or none), and the
+    same command makes the rest."""
     def rest(cwd):
         said = seen(src)(cwd)
+        if not (cwd / "out").exists():
+            plain(*argv, cwd=cwd)
         out = tree(cwd / "out")
-        said["verified"] = 0 if out is None else plain("verify", "out", cwd=cwd, rc=None).returncode
-        whole = [None, tree_of("new", cwd), tree_of("before", cwd)]
-        said["out"] = out in whole or sorted(out)
+        said["verified"] = plain("verify", "out", cwd=cwd, rc=None).returncode
+        said["out"] = out in [tree_of("new", cwd), tree_of("before", cwd)] or sorted(out)
         return said
     return rest
 
@@ -292,11 +294,11 @@ def stage_rest(src):
 
 
 SCENARIOS = [
-    Scenario("pack", PACK, with_reference(images, *PACK), lambda cwd: tree(cwd / "out"), pack_rest("img")),
+    Scenario("pack", PACK, with_reference(images, *PACK), lambda cwd: tree(cwd / "out"), pack_rest("img", PACK)),
     Scenario("pack-over", REPACK, with_reference(older_dataset, *REPACK), lambda cwd: tree(cwd / "out"),
-             pack_rest("img")),
+             pack_rest("img", REPACK)),
     Scenario("pack-table", TABLE, with_reference(rows, *TABLE), lambda cwd: tree(cwd / "out"),
-             pack_rest("rows.csv")),
+             pack_rest("rows.csv", TABLE)),
     Scenario("verify", ["verify", "packed", "--json", "said.json"], packed("tar"), verify_answer),
     Scenario("verify-damaged", ["verify", "packed", "--json", "said.json"], damaged, verify_answer, rc=1),
     Scenario("load", ["load", "packed", *LOAD], packed("csv", "rows.csv"), load_answer, seen("packed")),
@@ -368,7 +370,9 @@ class Case:
                                    errors="replace")
         except subprocess.TimeoutExpired:
             return None, self.clear(cwd)
-        gave = {}
+        kept = ("out.partial/", "out.swap.partial") if ended.returncode else ()  # for the next pack
+        left = sorted(str(p.relative_to(cwd)) for p in cwd.rglob("*.partial*") if p.is_file())
+        gave = {"strays": [p for p in left if not p.startswith(kept)]}
         for key in "answer", "notes", "rest":
             ask = getattr(self.scenario, key)
             try:
@@ -395,6 +399,8 @@ class Case:
             return "crash", f"status {ended.returncode}: {said[-600:]}"
         if gave["rest"] != self.want["rest"]:
             return "hidden", f"status {ended.returncode}; afterwards {gave['rest']} instead of {self.want['rest']}; {said[-300:]}"
+        if gave["strays"]:
+            return "stray", f"status {ended.returncode}; left: {gave['strays']}; {said[-300:]}"
         if ended.returncode == self.scenario.rc and gave["answer"] == self.want["answer"]:
             return "right", ""
         if ended.returncode in (0, self.scenario.rc):
