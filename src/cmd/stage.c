@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/pool.h"
+#include "base/units.h"
 #include "dataset/open_options.h"
 #include "load/options.h"
 #include "stage/spread.h"
@@ -275,13 +276,17 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
         o.age_s = o.keep_s ? o.keep_s : AGE_S;
     }
     const char *base = stk_base_name(path);
-    char *above = strndup(path, (size_t)(base - path));
+    char limit[32], *above = strndup(path, (size_t)(base - path));
     int rc = above ? 0 : stk_err_nomem(err, strlen(path));
     if (rc == 0 && job->real && stk_stage_is_inside(path, job->real))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "is inside %s: the copy would be a part of what is copied; choose a folder "
                          "elsewhere",
                          job->real);
+    /* Before anything is made: it would be left behind. */
+    if (rc == 0 && s->limit_bytes && s->limit_bytes < job->least_bytes && stk_stage_is_new(path))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "full: its limit is %s, less than %s",
+                         stk_format_size(s->limit_bytes, limit, sizeof limit), job->given);
     if (rc == 0 && above[0])
         rc = stk_mkdirs(above, err);
     free(above);
@@ -315,6 +320,7 @@ int stk_stage_fill_tier(struct stk_stage_job *job, const char *path, bool named,
     struct stk_stage_order order = {.loader = s->loader, .ranks = (uint32_t)s->ranks};
     struct stk_stage_options o = stk_stage_options_of(job, &order);
     struct stk_tier *tier = NULL;
+    job->least_bytes = job->src.bytes;
     int rc = stk_stage_open_tier(job, path, named, &tier);
     rc = rc ? rc : stk_stage_fill(&job->src, tier, &o, r, &job->run->err);
     stk_progress_clear(&job->run->progress);
@@ -387,13 +393,13 @@ static int run_stage(struct stk_run *run)
     struct stk_stage_job job = {.run = run,
                                 .s = s,
                                 .given = run->opts.arg[0],
-                                .src = STK_SOURCE_INIT,
-                                .end_s = stk_stage_job_end()};
+                                .src = STK_SOURCE_INIT};
     const char *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
     stk_stage_find_voice(&job);
     if (s->background && !s->in_background && !s->dry_run)
         return job.idle ? STK_EXIT_DONE : stk_stage_background(&job, dst);
     bool done = false;
+    job.end_s = stk_stage_job_end(&job.rank);
     job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);

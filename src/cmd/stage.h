@@ -40,6 +40,7 @@ struct stk_stage_job {
     struct stk_buf why;          /* of the choice of the tier, for people */
     struct stk_targets *targets; /* the candidates; NULL: the user named the tier */
     struct stk_target *target;   /* the folder of the tier: one of them, or the named one */
+    uint64_t least_bytes;        /* that the copy takes; 0: not known, or a part of it will do */
     uint64_t file_bytes;         /* the mean size of a file */
     bool begun, there;           /* the tier has a copy: a part of it, all of it */
     double list_s;
@@ -77,8 +78,8 @@ void stk_stage_tidy(struct stk_run *run);
  * that exists. */
 int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
 
-/* The environment's idea of when the job ends: seconds since 1970, or 0. */
-double stk_stage_job_end(void);
+/* When the job ends: seconds since 1970, or 0: not known. */
+double stk_stage_job_end(const struct stk_rank *rank);
 /* Calls stage(job, dst), which the end of the job stops even if a file system does not answer. */
 int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
                       int (*stage)(struct stk_stage_job *job, const char *dst));

@@ -19,7 +19,8 @@
 #include "sched/over.h"
 #include "stage/sweep.h"
 
-#define ASK_S 5.0 /* for Slurm, to say whether a job runs */
+#define ASK_S     3.0 /* for each client of Slurm, to say whether a job runs, and when it ends */
+#define ASK_RANKS 256 /* more of them would be too much for its controller: rank 0 asks alone */
 
 static int stopped(void *user)
 {
@@ -295,11 +296,27 @@ int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), v
 
 /* ---- the end of the job ---- */
 
-double stk_stage_job_end(void)
+/* Old versions of Slurm do not say it in the environment. */
+static void ask_for_end(const char *job, char end[32])
 {
-    const char *end = getenv("SLURM_JOB_END_TIME");
+    const char *argv[] = {"squeue", "-h", "-j", job, "-o", "%e", NULL};
+    const struct stk_slurm how = {.timeout_s = ASK_S};
+    struct stk_slurm_output out = {0};
+    if (stk_slurm_have("squeue", NULL) == 0 &&
+        stk_slurm_call(&how, argv, NULL, 0, &out, NULL) == 0 && out.status == 0)
+        snprintf(end, 32, "%.*s", (int)strcspn(stk_buf_cstr(&out.out), "\n"),
+                 stk_buf_cstr(&out.out));
+    stk_slurm_output_release(&out);
+}
+
+double stk_stage_job_end(const struct stk_rank *rank)
+{
+    const char *end = getenv("SLURM_JOB_END_TIME"), *job = getenv("SLURM_JOB_ID");
+    char asked[32] = "";
     uint64_t s = 0;
-    return end && stk_parse_u64(end, &s, NULL) == 0 ? (double)s : 0;
+    if (!end && job && *job && rank->local_rank == 0 && (!rank->rank || rank->world <= ASK_RANKS))
+        ask_for_end(job, asked);
+    return stk_parse_u64(end ? end : asked, &s, NULL) == 0 ? (double)s : 0;
 }
 
 bool stk_stage_is_ending(struct stk_stage_job *job)

@@ -16,6 +16,8 @@
 #include "sched/rank.h"
 #include "stage/spread.h"
 
+#define REPORT_S 20.0 /* for the rank that reports a failure, on a busy node */
+
 struct spreading {
     struct stk_stage_job *job;
     const char *dst;
@@ -88,11 +90,17 @@ char *stk_stage_status_folder(const struct stk_stage_job *job)
 
 /* ---- the outcome ---- */
 
-/* The lowest rank that is left speaks; the others print nothing. */
+/* Rank 0, or if that is lost, one of a node that is not; the others print nothing. */
+static uint32_t speaker(const struct spreading *s)
+{
+    if (stk_comm_lost(s->comm, NULL, 0) != 0)
+        return 0;
+    return stk_comm_nodes(s->comm) > 1 ? stk_comm_leader(s->comm, 1) : 1;
+}
+
 static bool speaks(const struct spreading *s)
 {
-    int64_t lost = stk_comm_lost(s->comm, NULL, 0);
-    return stk_comm_rank(s->comm) == (lost == 0 ? 1u : 0u);
+    return stk_comm_rank(s->comm) == speaker(s);
 }
 
 void stk_stage_fall_silent(struct stk_run *run)
@@ -221,7 +229,13 @@ static int spread(struct spreading *s)
         rc = job->captured ? conclude(s, &r) : STK_EXIT_DONE;
     else if ((rc = show(s, &r)) == 0)
         rc = conclude(s, &r);
+    bool failed = r.from_status;
     stk_spread_result_release(&r);
+    fflush(stdout);
+    if (failed && speaks(s))
+        stk_comm_reported(s->comm);
+    else if (failed)
+        stk_comm_await_report(s->comm, speaker(s), REPORT_S);
     return rc;
 }
 

@@ -61,7 +61,7 @@ size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint6
                         uint64_t *to);
 /* True if decoding compares a checksum: load and verify call the same bytes checked. zstd and lz4
  * have one only if the writer asked for it, which is unknown here. */
-bool stk_fetch_is_summed(const struct stk_chain *c);
+bool stk_fetch_is_summed(const struct stk_index *idx, const struct stk_chain *c);
 /* Computes the sums of wants [first, end) of the order as far as possible from bytes [from, to) of
  * their file, which are at p. A further call with a greater `to` continues, so that each byte is
  * summed just after it arrived. Leaves out wants that are not adjacent in both orders: they are

@@ -11,6 +11,7 @@
 #include "dataset/check.h"
 #include "dataset/fetch.h"
 #include "dataset/checksum.h"
+#include "dataset/crcs.h"
 #include "dataset/reader.h"
 #include "dataset/sidecar.h"
 
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define CHUNK_BYTES   (4u << 20)
 #define CHUNK_SAMPLES 4096u
@@ -66,12 +66,6 @@ static void manifest_problem(struct verify *v, const char *name, int64_t offset,
     char *path = stk_path_join(v->ds->path, name);
     problem(v, path ? path : name, offset, what);
     free(path);
-}
-
-/* True if it is a finding about the data, not a failure of ours. */
-static bool is_finding(int rc)
-{
-    return rc == STK_E_CORRUPT || rc == STK_E_SYS || rc == STK_E_STALE || rc == STK_E_UNSUPPORTED;
 }
 
 static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
@@ -143,7 +137,7 @@ static int check_samples(struct verify *v, struct worker_state *w, struct stk_er
         for (size_t i = 0; rc == 0 && i < n; i++) {
             struct stk_err why = {0};
             int one = stk_reader_get(w->reader, i, &w->sample, &why);
-            if (one < 0 && is_finding(one))
+            if (one < 0 && stk_is_finding(one))
                 coded_problem(v, one, why.path, why.offset, why.what);
             else if (one < 0) {
                 if (err)
@@ -173,87 +167,6 @@ static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
     return rc;
 }
 
-/* ---- stored checksums of extents (zip) ---- */
-
-static int crc_of_range(int fd, const struct stk_extent *e, uint32_t *crc, const char *path,
-                        struct stk_err *err)
-{
-    uint8_t *buf = malloc(1u << 20);
-    int rc = buf ? 0 : stk_err_nomem(err, 1u << 20);
-    uint64_t at = 0;
-    *crc = 0;
-    while (rc == 0 && at < e->length) {
-        size_t want = e->length - at < (1u << 20) ? (size_t)(e->length - at) : 1u << 20, got;
-        rc = stk_pread_full(fd, buf, want, e->offset + at, &got, path, err);
-        if (rc == 0 && !got)
-            rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + at),
-                             "the file became shorter");
-        *crc = rc == 0 ? (uint32_t)crc32(*crc, buf, (uInt)got) : 0;
-        at += rc == 0 ? got : 0;
-    }
-    free(buf);
-    return rc;
-}
-
-static int crc_of_filtered(const struct verify *v, int fd, uint64_t number,
-                           const struct stk_extent *e, uint32_t *crc, const char *path,
-                           struct stk_err *err)
-{
-    struct stk_buf in = STK_BUF_INIT, out = STK_BUF_INIT, scratch = STK_BUF_INIT;
-    size_t got = 0;
-    int rc = stk_buf_extend(&in, (size_t)e->length + 1) ? 0 : stk_err_nomem(err, e->length);
-    if (rc == 0)
-        rc = stk_pread_full(fd, in.data, (size_t)e->length, e->offset, &got, path, err);
-    if (rc == 0 && got < e->length)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + got),
-                         "the file became shorter");
-    if (rc == 0)
-        rc = stk_fetch_decode(v->ds, number, e, in.data, &out, &scratch, err);
-    *crc = rc == 0 ? (uint32_t)crc32_z(0, out.data, out.len) : 0;
-    stk_buf_release(&in);
-    stk_buf_release(&out);
-    stk_buf_release(&scratch);
-    return rc;
-}
-
-static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk_err *err)
-{
-    struct stk_extent e;
-    struct stk_file f;
-    uint32_t crc = 0;
-    int rc = stk_index_extent(&v->ds->index, c->extent, &e, err);
-    if (rc == 0)
-        rc = stk_file_open(&v->ds->files, e.file, STK_FILE_PLAIN, &f, err);
-    if (rc < 0)
-        return rc;
-    char *path = stk_files_path(&v->ds->files, e.file);
-    rc = e.chain ? crc_of_filtered(v, f.fd, c->extent, &e, &crc, path, err)
-                 : crc_of_range(f.fd, &e, &crc, path, err);
-    stk_file_close(&f);
-    if (rc == 0 && crc != c->crc32)
-        problem(v, path, (int64_t)e.offset, "the data's checksum does not match");
-    v->r->checksummed_bytes += rc == 0 ? e.length : 0;
-    free(path);
-    return rc;
-}
-
-static int check_crcs(struct verify *v, struct stk_err *err)
-{
-    const struct stk_index_crc *c = v->ds->index.table[STK_T_CRCS];
-    int rc = stk_index_touch(&v->ds->index, STK_T_CRCS, err);
-    for (uint64_t i = 0; rc == 0 && i < stk_index_count(&v->ds->index, STK_T_CRCS); i++) {
-        struct stk_err why = {0};
-        rc = check_crc(v, &c[i], &why);
-        if (rc < 0 && is_finding(rc)) {
-            coded_problem(v, rc, why.path, why.offset, why.what);
-            rc = 0;
-        } else if (rc < 0 && err) {
-            *err = why;
-        }
-    }
-    return rc;
-}
-
 /* Bytes whose checksum is compared when they are decoded. A gzip file was decoded as a whole, to its
  * checksum, when it was listed. */
 static int count_summed(struct verify *v, struct stk_err *err)
@@ -266,7 +179,7 @@ static int count_summed(struct verify *v, struct stk_err *err)
         struct stk_extent e;
         rc = stk_index_extent(idx, i, &e, err);
         if (rc == 0 && e.chain &&
-            (stk_fetch_is_summed(&c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
+            (stk_fetch_is_summed(idx, &c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
             v->r->checksummed_bytes += e.length;
     }
     return rc;
@@ -427,7 +340,7 @@ static int verify_opened(struct verify *v, struct stk_err *err)
         rc = stk_sidecars_check(v->ds, on_problem, v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
-    rc = rc < 0 ? rc : check_crcs(v, err);
+    rc = rc < 0 ? rc : stk_crcs_check(v->ds, false, &r->checksummed_bytes, on_problem, v, err);
     /* Several of them may cover the same bytes. */
     r->checksummed_bytes = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
     return rc;

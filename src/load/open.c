@@ -237,7 +237,7 @@ static void find_checksums(struct stk_loader *ld)
     ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
     ld->sums = ld->checks || (ld->ds->format->caps & STK_CAN_SUM && !ld->o.no_check);
     for (uint64_t i = 0; i < n && i < 255; i++)
-        ld->summed_chain[i + 1] = stk_fetch_is_summed(&c[i]);
+        ld->summed_chain[i + 1] = stk_fetch_is_summed(idx, &c[i]);
 }
 
 /* The caller may free its options now. Whether fields were named is still needed. */

@@ -4,6 +4,7 @@
  * Everything is written into DST.partial; the manifest comes last, then the folder gets its name.
  */
 #include "pack/priv.h"
+#include "dataset/crcs.h"
 #include "load/plan.h"
 #include "base/file.h"
 #include "base/pool.h"
@@ -318,6 +319,36 @@ static uint64_t count_old(const struct stk_dest *d)
     return n;
 }
 
+struct members {
+    struct pack *p;
+    struct stk_err first; /* what was found first; code 0: nothing */
+};
+
+static void on_member(void *user, const struct stk_err *what)
+{
+    struct members *m = user;
+    stk_problems_add_code(&m->p->skipped, what->code, what->path, what->offset, what->what);
+    if (!m->first.code)
+        m->first = *what;
+}
+
+/* Rows of stored members of a zip were read without their checksums, which are of whole members. A
+ * flipped bit must not get a checksum that says that it is right. */
+static int check_members(struct pack *p, struct stk_err *err)
+{
+    struct members m = {.p = p};
+    uint64_t bytes = 0;
+    if (stk_index_count(&p->ds->index, STK_T_CHECKS))
+        return 0; /* of samples */
+    int rc = stk_crcs_check(p->ds, true, &bytes, on_member, &m, err);
+    if (rc == 0 && m.first.code && p->o->on_error == STK_ON_ERROR_STOP) {
+        rc = m.first.code;
+        if (err)
+            *err = m.first;
+    }
+    return rc;
+}
+
 static int run(struct pack *p, const char *src, struct stk_err *err)
 {
     struct stk_manifest_file index = {0};
@@ -326,6 +357,8 @@ static int run(struct pack *p, const char *src, struct stk_err *err)
         rc = stk_pack_keep_finished(p, err);
     if (rc == 0)
         rc = stk_pack_write_shards(p, err);
+    if (rc == 0)
+        rc = check_members(p, err);
     if (rc == 0)
         rc = stk_spool_intact(&p->sel.kept, err); /* the selection must be intact */
     if (rc == 0)
@@ -401,6 +434,32 @@ static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struc
     return stk_notes_taken(notes, "label", as, why, 1, err);
 }
 
+/* Text has numbers, but not their types: notes those that are read back as others. */
+static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
+{
+    struct stk_buf why = STK_BUF_INIT;
+    unsigned named = 0;
+    for (size_t i = 0; i < p->first.nfields; i++) {
+        const struct stk_field *f = &p->first.field[i];
+        uint8_t dtype = f->value.dtype;
+        if (f->value.kind != STK_ARRAY || dtype == STK_I64 || dtype == STK_F64 || dtype == STK_BOOL)
+            continue;
+        if (named++ < 4)
+            stk_buf_printf(&why, "%s%.*s was %s", named > 1 ? ", " : "",
+                           (int)(f->name_len < 60 ? f->name_len : 60), f->name,
+                           stk_dtype_name(dtype));
+        else if (named == 5)
+            stk_buf_puts(&why, ", ...");
+    }
+    stk_buf_printf(&why, "; %s has the values, but not their types", p->cfg.format->title);
+    int rc = stk_buf_check(&why, err);
+    if (rc == 0 && named)
+        rc = stk_notes_taken(notes, "type", "int64 and float64 when it is read", stk_buf_cstr(&why),
+                             1, err);
+    stk_buf_release(&why);
+    return rc;
+}
+
 /* Notes what the output cannot hold. */
 static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
 {
@@ -421,6 +480,8 @@ static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk
              p->cfg.format->title, p->cfg.codec ? ", payload " : "",
              p->cfg.codec ? p->cfg.codec->name : "",
              p->holds & STK_HOLDS_ID ? "only numbers for keys" : "no place for keys");
+    if (rc == 0 && (p->cfg.columns || (p->holds & STK_HOLDS_ANY)))
+        rc = note_types(p, notes, err);
     if (rc == 0 && p->labels.text)
         rc = note_texts(&p->labels, notes, err);
     return rc < 0 || !p->keys_lost ? rc

@@ -393,6 +393,23 @@ void stk_comm_give_up(struct stk_comm *c, const char *why)
     stk_pulse_flush(r);
 }
 
+void stk_comm_reported(struct stk_comm *c)
+{
+    if (c->root->pulse)
+        stk_pulse_reported(c->root);
+}
+
+void stk_comm_await_report(struct stk_comm *c, uint32_t from, double limit_s)
+{
+    double until = stk_now() + limit_s;
+    while (stk_now() < until && !stk_pulse_await_report(c->root, stk_comm_world(c, from))) {
+        pthread_mutex_lock(&c->root->lock);
+        stk_pulse_beat(c->root);
+        pthread_mutex_unlock(&c->root->lock);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+}
+
 /* ---- messages ---- */
 
 static int check_message(const struct stk_comm *c, uint32_t peer, int tag, size_t n,
@@ -465,8 +482,8 @@ int stk_comm_test(struct stk_comm *c, struct stk_comm_msg *m, struct stk_err *er
     if (!m->busy)
         return 0;
     pthread_mutex_lock(&r->lock);
-    if (!r->threads)
-        stk_pulse_beat(r);
+    /* Also if a thread does so: on a busy machine, it may not get the lock for long. */
+    stk_pulse_beat(r);
     /* A message that has arrived counts, even if its sender is lost since. */
     int rc = r->ops->test(r->impl, m->room, &done, &from, &n, err);
     if (!rc && !done)

@@ -6,10 +6,10 @@
  * All collectives are made of the messages that each kind sends, so they are the same for all.
  *
  * No call waits forever. A thread of each rank sends a sign of life to the next rank twice per
- * second, whatever the caller does; a rank that is silent for STK_COMM_SILENT_S, whose process has
- * ended, or that gave up (stk_comm_give_up) is *lost*. Every call on every rank then fails with
- * STK_E_STOPPED and its name, within ten seconds. After a failure the communicator can only be
- * closed.
+ * second, whatever the caller does. A rank whose process has ended, that is stopped and silent for
+ * STK_COMM_SILENT_S, that is silent for STK_COMM_BUSY_S, or that gave up (stk_comm_give_up) is
+ * *lost*. Every call on every rank then fails with STK_E_STOPPED and its name, within two seconds.
+ * After a failure the communicator can only be closed.
  *
  * Threads: one at a time per communicator and its subgroups; stk_comm_lost() any thread. The number
  * of ranks, ranks and tags are the same on every rank; collectives are called by all of them, in
@@ -24,7 +24,8 @@
 
 #include "base/err.h"
 
-#define STK_COMM_SILENT_S 8.0  /* without a sign of life: lost */
+#define STK_COMM_SILENT_S 8.0  /* without a sign of life, and its process is stopped: lost */
+#define STK_COMM_BUSY_S   30.0 /* the same of one that may only be on a busy node */
 #define STK_COMM_FOREVER  1e18 /* a time limit: only a lost rank ends the wait */
 #define STK_COMM_ANY      UINT32_MAX
 #define STK_COMM_TAGS     1000 /* tags of callers: 0 to this, exclusive */
@@ -77,6 +78,11 @@ uint32_t stk_comm_leader(const struct stk_comm *c, uint32_t node);
 int64_t stk_comm_lost(struct stk_comm *c, char *why, size_t size);
 /* This rank cannot go on: the others fail with its name and this reason. */
 void stk_comm_give_up(struct stk_comm *c, const char *why);
+
+/* A launcher may end all ranks once one has ended without MPI_Finalize. So after a failure one rank
+ * reports it, and says that it has; the others wait for that, limit_s at most. */
+void stk_comm_reported(struct stk_comm *c);
+void stk_comm_await_report(struct stk_comm *c, uint32_t from, double limit_s);
 
 /* The given ranks of c in that order, as a communicator of their own; this rank is one of them.
  * Only these ranks call it, and each of them does. A rank is in at most 16 groups at once. Caller

@@ -55,7 +55,7 @@ struct comm_notice {
     uint32_t rank;
     char why[248];
 };
-enum { NOTICE_ALIVE = 1, NOTICE_LOST = 2 };
+enum { NOTICE_ALIVE = 1, NOTICE_LOST = 2, NOTICE_REPORTED = 3 };
 
 struct comm_pulse;
 
@@ -110,6 +110,9 @@ int stk_pulse_check(struct comm_root *r, struct stk_err *err);
 int64_t stk_pulse_lost(struct comm_root *r, char *why, size_t size);
 /* Tells all others that a rank is lost, and marks it here; with the lock held. */
 void stk_pulse_tell(struct comm_root *r, uint32_t rank, const char *why);
+/* stk_comm_reported(); and whether there is nothing to wait for. */
+void stk_pulse_reported(struct comm_root *r);
+bool stk_pulse_await_report(struct comm_root *r, uint32_t from);
 /* Waits until the notices are on their way, for a second at most. */
 void stk_pulse_flush(struct comm_root *r);
 

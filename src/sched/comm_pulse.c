@@ -39,6 +39,8 @@ struct comm_pulse {
     double seen, beaten, looked;
     bool closing;
     int proc_fd;
+    _Atomic bool reported;   /* a rank has said that it has reported the failure */
+    struct posted *reports;  /* ours, one per rank */
 };
 
 /* ---- sending ---- */
@@ -91,7 +93,23 @@ static bool all_told(struct comm_root *r)
     bool told = true;
     for (uint32_t i = 0; p->out && i < r->size; i++)
         told &= is_done(r, &p->out[i]);
+    for (uint32_t i = 0; p->reports && i < r->size; i++)
+        told &= is_done(r, &p->reports[i]);
     return told;
+}
+
+void stk_pulse_reported(struct comm_root *r)
+{
+    struct comm_pulse *p = r->pulse;
+    pthread_mutex_lock(&r->lock);
+    p->reports = p->reports ? NULL : calloc(r->size, sizeof *p->reports);
+    for (uint32_t i = 0; p->reports && i < r->size; i++) {
+        p->reports[i].text = (struct comm_notice){.kind = NOTICE_REPORTED, .rank = r->rank};
+        if (i != r->rank && (int64_t)i != p->lost)
+            post(r, &p->reports[i], i);
+    }
+    pthread_mutex_unlock(&r->lock);
+    stk_pulse_flush(r);
 }
 
 void stk_pulse_flush(struct comm_root *r)
@@ -129,18 +147,30 @@ static void take_notices(struct comm_root *r, double now)
             p->seen = now;
         else if (n->kind == NOTICE_LOST && n->rank < r->size)
             mark(p, n->rank, n->why);
+        else if (n->kind == NOTICE_REPORTED)
+            atomic_store(&p->reported, true);
         post_receive(r);
     }
 }
 
+enum { UNKNOWN, RUNS, STOPPED, ENDED };
+
 /* A zombie counts as ended: its parent may be the one that waits for its message. */
-static bool has_ended(const struct comm_pulse *p, const struct comm_peer *peer)
+static int process_of(const struct comm_pulse *p, const struct comm_peer *peer)
 {
     struct stk_proc_stat st;
     if (p->proc_fd < 0 || !peer->machine || peer->machine != p->root->peer[p->root->rank].machine)
-        return false;
-    return !stk_proc_stat(p->proc_fd, (pid_t)peer->pid, &st) || st.start != peer->start ||
-           st.state == 'Z' || st.state == 'X';
+        return UNKNOWN;
+    if (!stk_proc_stat(p->proc_fd, (pid_t)peer->pid, &st) || st.start != peer->start ||
+        st.state == 'Z' || st.state == 'X')
+        return ENDED;
+    return st.state == 'T' || st.state == 't' ? STOPPED : RUNS;
+}
+
+bool stk_pulse_await_report(struct comm_root *r, uint32_t from)
+{
+    const struct comm_pulse *p = r->pulse;
+    return !p || atomic_load(&p->reported) || process_of(p, &r->peer[from]) == ENDED;
 }
 
 static void look_after(struct comm_root *r, double now)
@@ -148,14 +178,17 @@ static void look_after(struct comm_root *r, double now)
     struct comm_pulse *p = r->pulse;
     uint32_t other = before(r);
     char why[160];
+    double silent = now - p->seen;
     if (p->closing)
         return;
-    if (has_ended(p, &r->peer[other])) {
+    int process = process_of(p, &r->peer[other]);
+    if (process == ENDED) {
         /* It may have said why in its last message. */
         take_notices(r, now);
         stk_pulse_tell(r, other, "its process has ended");
-    } else if (now - p->seen > STK_COMM_SILENT_S) {
-        snprintf(why, sizeof why, "it gave no sign of life for %.0f s", now - p->seen);
+    } else if (silent > (process == STOPPED ? STK_COMM_SILENT_S : STK_COMM_BUSY_S)) {
+        snprintf(why, sizeof why, "it gave no sign of life for %.0f s%s", silent,
+                 process == STOPPED ? ": its process is stopped" : "");
         stk_pulse_tell(r, other, why);
     }
 }
@@ -275,6 +308,7 @@ void stk_pulse_stop(struct comm_root *r)
     pthread_mutex_destroy(&p->lock);
     if (told || r->ops->forgets) {
         free(p->out);
+        free(p->reports);
         free(p);
     }
     r->pulse = NULL;

@@ -170,15 +170,18 @@ static void pass_on(struct large *l, struct stk_io_req **done, size_t n)
     l->flying -= n;
 }
 
-/* Sleeps until the rate, and readers that go first, allow the next read; reads that end meanwhile
- * wait. */
-static void hold_back(struct large *l, struct stk_err *err)
+/* Sleeps until the rate, and readers that go first, allow the next read. False: not yet; reads that
+ * end meanwhile are passed on first. */
+static bool hold_back(struct large *l, struct stk_err *err)
 {
     double left = l->not_before_s - stk_now();
+    if (left > 0 && l->flying)
+        return false;
     int rc = left > 0 ? stk_copying_pause(l->c, left, err) : 0;
     rc = rc ? rc : stk_copying_yield(l->c, err);
     if (rc < 0)
         stk_large_fail(l, rc, err);
+    return true;
 }
 
 static void read_all(struct large *l)
@@ -187,10 +190,8 @@ static void read_all(struct large *l)
     struct stk_err err = {0};
     while (!stk_large_stopping(l) && (!is_submitted(l) || l->flying)) {
         bool more = true;
-        while (more && !stk_large_stopping(l) && may_submit(l)) {
-            hold_back(l, &err);
-            more = submit_one(l);
-        }
+        while (more && !stk_large_stopping(l) && may_submit(l))
+            more = hold_back(l, &err) && submit_one(l);
         if (is_submitted(l) && !l->flying)
             break;
         pass_on(l, done, stk_io_reap(l->io, done, 16, true));

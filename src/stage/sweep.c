@@ -18,6 +18,7 @@
 #include "sched/over.h"
 #include "tier/tier.h"
 
+#define ASK_S     3.0 /* for each client of Slurm */
 #define TIERS_MAX 64u /* looked at in one folder: asking a scheduler takes time */
 
 struct found {
@@ -48,7 +49,8 @@ static void release(struct found *f)
 
 static int is_over(const char *job)
 {
-    return stk_job_is_over(job, NULL);
+    const struct stk_slurm how = {.timeout_s = ASK_S};
+    return stk_job_is_over(job, &how);
 }
 
 /* Evicts all sets, and what else is ours; false: one is in use, or it is no tier of ours. */
@@ -87,7 +89,7 @@ static void sweep_one(struct sweeping *s, int folder, const char *root, const ch
     char id[STK_JOB_ID_MAX];
     struct stk_left left = {0};
     const char *job = job_of(name);
-    if (!job || strcmp(job, stk_job_id(id)) == 0 || stk_job_is_over(job, NULL) != 1)
+    if (!job || strcmp(job, stk_job_id(id)) == 0 || is_over(job) != 1)
         return;
     char *path = stk_path_join(root, name);
     if (path && empty_tier(folder, name, path, &left)) {

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -334,6 +335,31 @@ def test_dry_run_leaves_nothing(site):
 def test_max_rate_copies_the_same(site):
     path = only_line(stage(site, "img", "tier", "--max-rate", "1M"))
     same_tree(path, site / "img")
+
+
+def test_max_rate_keeps_what_was_read(site):
+    """At 24 s of a slow copy, 0 % was there: a job that was killed then began anew, time after time. And the
+    end of the job, which old versions of Slurm do not tell in the environment, came as a surprise."""
+    (site / "large").mkdir()
+    (site / "large/large.bin").write_bytes(os.urandom(8 << 20) * 4)
+    slurm = FakeSlurm(site)
+    (slurm.bin / "squeue").write_text(f"#!/bin/sh\nsleep 1; echo {int(time.time()) + 32}\n")
+    argv = [STOKER, "stage", "large", "tier", "--max-rate", "50K"]
+    for env, status, said in (({}, (143, -15), "stopped by SIGTERM"),
+                              ({**slurm.env(), "SLURM_JOB_ID": "7"}, (3,), "the job ends in less than 30 s")):
+        run = subprocess.Popen(argv, cwd=site, env=clean_env(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+        until(lambda: (site / "tier/tier.json").exists() and listed(site) and listed(site)[0]["bytes_there"])
+        if not env:
+            run.terminate()
+        err = run.communicate(timeout=PATIENCE_S)[1]
+        assert run.returncode in status and said in err, (run.returncode, err)
+    assert listed(site)[0]["bytes_there"] >= 4 << 20
+
+
+def test_a_limit_that_cannot_work_leaves_nothing(site):
+    done = stage(site, "img", "new/tier", "--limit", "5", rc=3)
+    assert only_line(done) == site / "img" and "less than img" in done.err and not (site / "new").exists()
 
 
 # ---- what jobs use -------------------------------------------------------------------------------

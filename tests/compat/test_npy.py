@@ -433,6 +433,28 @@ def test_npz_damaged(stoker, tmp_path):
             verify(stoker, path, "npz")
 
 
+@pytest.mark.parametrize("rows,save", [(200, numpy.savez_compressed), (20000, numpy.savez_compressed),
+                                       (200, numpy.savez)], ids=["whole", "pieces", "stored"])
+def test_the_checksum_of_a_zip_is_compared(stoker, tmp_path, rows, save):
+    """A flipped byte was served although numpy.load would have found it."""
+    save(tmp_path / "a.npz", x=numpy.random.default_rng(1).integers(0, 9, (rows, 64)))
+    by_rows = save is numpy.savez
+    assert ("none: " if by_rows else "compared for every sample") in stoker("load", tmp_path / "a.npz").out
+    whole = bytearray((tmp_path / "a.npz").read_bytes())
+    with zipfile.ZipFile(tmp_path / "a.npz") as z:
+        crc = struct.pack("<I", z.infolist()[0].CRC)
+    for at in (whole.index(crc), whole.rindex(crc)):
+        whole[at] ^= 1
+    (tmp_path / "a.npz").write_bytes(whole)
+    for command in (["load", tmp_path / "a.npz"], ["pack", tmp_path / "a.npz", tmp_path / "o"])[by_rows:]:
+        assert "checksum does not match" in stoker(*command, rc=4).err
+    assert not (tmp_path / "o").exists()
+    if by_rows:
+        assert "checksum does not match" in stoker("pack", tmp_path / "a.npz", tmp_path / "q", "--on-error", "skip", rc=3).out
+    result = stoker("verify", tmp_path / "a.npz", rc=1)
+    assert "checksum does not match" in result.out and len(result.out.splitlines()) < 9
+
+
 def test_single_values_are_no_samples(stoker, tmp_path):
     """Settings saved beside the data as arrays of one element outnumber it."""
     numpy.savez(tmp_path / "a.npz", x=numpy.arange(12.).reshape(6, 2), lr=[0.1], epochs=[3], seed=[1])

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.xdist_group("slurm")
 
 EXAMPLES = ROOT / "examples/slurm"
 # To a file each: srun may end before it has passed on all that its tasks said.
-DIES = """srun --mpi=pmix --kill-on-bad-exit=0 --wait=0 sh -c 'exec stoker stage --max-rate 50K --mode replicate \
---status status data 2> said.$SLURM_PROCID'"""
+DIES = """DATA=$(srun --mpi=pmix --ntasks-per-node=2 sh -c 'exec stoker stage --max-rate 50K --mode replicate \
+--status status data 2> said.$SLURM_PROCID'); echo "DATA=$DATA\""""
 
 
 class Site:
@@ -60,7 +60,7 @@ def site(slurm, tmp_path_factory):
     site.submit("nodes", EXAMPLES / "stage-nodes.sbatch", folder / "packed", "bash", "-c",
                 'stoker verify "$STOKER_SCRATCH"/*/*/data/packed --quiet && echo "$SLURMD_NODENAME is sound"')
     site.submit("none", "-N2", "-n4", "--wrap", f"srun --mpi=none stoker stage {folder}/data {folder}/both")
-    site.submit("dies", "-N2", "-n2", "--wrap", DIES)
+    site.submit("dies", "-N2", "-n4", "--wrap", DIES)
     until(lambda: all(site.status(n).get("phase") == "copying" for n in range(2)))
     os.kill(site.status(1)["pid"], signal.SIGKILL)
     slurm.wait(*site.jobs.values())
@@ -95,10 +95,11 @@ def test_srun_that_cannot_connect_ranks(site):
 
 
 def test_a_rank_of_a_job_dies(site):
-    """srun does not end the others: they would hold two nodes until the time limit."""
+    """Slurm ends the step as soon as a task has ended without MPI_Finalize: those that speak for nobody
+    wait until rank 0 has said which node is lost, and printed a path."""
     needs_mpi("openmpi")
-    text = (site.folder / "said.0").read_text()
-    assert "rank 1 on node" in text and "is lost: its process has ended" in text, text
-    lost = site.status(1)
+    text, lost = (site.folder / "said.0").read_text(), site.status(1)
+    assert f"rank {lost['rank']} on node" in text and "is lost: its process has ended" in text, text
+    assert f"DATA={site.folder}/data\n" in (site.folder / f"out.{site.jobs['dies']}").read_text()
     assert lost["phase"] == "copying" and any(line.startswith(lost["node"]) and " lost: " in line
                                               for line in text.splitlines()), text
