@@ -223,29 +223,108 @@ static int32_t busiest_parent(const struct stk_profile *p)
     return parent;
 }
 
-/* The workers of one process that read the same data, most of all. Everything else shares the slot
- * after them. */
+/* A worker of the process that has most. */
+struct worker {
+    uint32_t proc;
+    double start_s, read_s; /* when it was started, and first read */
+    const struct diet *diet;
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct worker *x = a, *y = b;
+    return x->start_s < y->start_s ? -1 : x->start_s > y->start_s;
+}
+
+/* first: for each process, when it first read since it started. */
+static size_t list_workers(const struct stk_profile *p, const struct diet *diet,
+                           const double *first, struct worker *w)
+{
+    int32_t parent = busiest_parent(p);
+    size_t n = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (parent >= 0 && p->proc[i].parent == parent && p->proc[i].worker)
+            w[n++] = (struct worker){.proc = (uint32_t)i,
+                                     .start_s = p->proc[i].start_s,
+                                     .read_s = p->proc[i].start_s + first[i],
+                                     .diet = &diet[i]};
+    qsort(w, n, sizeof *w, by_start);
+    return n;
+}
+
+/* A loader starts all its workers before any of them reads: later ones are those of another loader
+ * (validation), or of the next epoch. Returns how many are started with the first. */
+static size_t one_start(const struct worker *w, size_t n)
+{
+    double begins = n ? w[0].read_s : 0;
+    size_t k = n > 0;
+    for (; k < n && w[k].start_s <= begins; k++)
+        begins = fmin(begins, w[k].read_s);
+    return k;
+}
+
+static double bytes_of(const struct worker *w, size_t n)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += w[i].diet->dir ? w[i].diet->bytes : 0;
+    return bytes;
+}
+
+/* The workers of the start that reads most, and those in the same places of its other epochs, as
+ * far as they read the same data. */
+static void number_lanes(const struct stk_profile *p, const struct worker *w, size_t n,
+                         struct lanes *l)
+{
+    const struct worker *most = w;
+    size_t members = one_start(w, n), k;
+    for (size_t i = members; i < n; i += k) {
+        k = one_start(w + i, n - i);
+        if (bytes_of(w + i, k) > bytes_of(most, members)) {
+            most = w + i;
+            members = k;
+        }
+    }
+    const struct diet *main = NULL;
+    for (size_t i = 0; i < members; i++)
+        if (most[i].diet->dir && (!main || most[i].diet->bytes > main->bytes))
+            main = most[i].diet;
+    for (size_t i = 0; main && i < members; i++)
+        if (same_diet(most[i].diet, main)) {
+            l->who[l->n] = p->proc[most[i].proc].worker;
+            l->unit[most[i].proc] = l->n++;
+        }
+    for (size_t i = 0; main && i < n; i += k) {
+        k = one_start(w + i, n - i);
+        for (size_t at = 0; k == members && at < k; at++)
+            if (same_diet(w[i + at].diet, main))
+                l->unit[w[i + at].proc] = l->unit[most[at].proc];
+    }
+}
+
+/* The workers of one loader, over its epochs. Everything else shares the slot after them. */
 static void workers_as_lanes(struct advisor *ad, struct lanes *l)
 {
     const struct stk_profile *p = ad->p;
-    struct diet *diet = calloc(p->nprocs + 1, sizeof *diet), *main = NULL;
-    int32_t parent = busiest_parent(p);
-    ad->nomem = ad->nomem || !diet;
-    if (!diet)
-        return;
-    diets_of(ad, diet);
+    struct diet *diet = calloc(p->nprocs + 1, sizeof *diet);
+    struct worker *w = calloc(p->nprocs + 1, sizeof *w);
+    double *first = calloc(p->nprocs + 1, sizeof *first);
+    ad->nomem = ad->nomem || !diet || !w || !first;
     for (size_t i = 0; i < p->nprocs; i++)
-        if (parent >= 0 && p->proc[i].parent == parent && p->proc[i].worker && diet[i].dir &&
-            (!main || diet[i].bytes > main->bytes))
-            main = &diet[i];
-    for (size_t i = 0; i < p->nprocs; i++)
-        if (main && p->proc[i].parent == parent && p->proc[i].worker && same_diet(&diet[i], main)) {
-            l->who[l->n] = p->proc[i].worker;
-            l->unit[i] = l->n++;
-        } else {
-            l->unit[i] = (uint32_t)p->nprocs;
-        }
+        l->unit[i] = (uint32_t)p->nprocs;
+    if (diet && w && first) {
+        for (size_t i = 0; i < p->nprocs; i++)
+            first[i] = INFINITY;
+        for (size_t i = 0; i < p->nrecs; i++)
+            if (p->rec[i].proc < p->nprocs && p->rec[i].n.c[STK_C_READS])
+                first[p->rec[i].proc] = fmin(first[p->rec[i].proc],
+                                             stk_ns(p->rec[i].n.c[STK_C_FIRST_READ_NS]));
+        diets_of(ad, diet);
+        number_lanes(p, w, list_workers(p, diet, first, w), l);
+    }
     free(diet);
+    free(w);
+    free(first);
 }
 
 static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, bool writes)

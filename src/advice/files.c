@@ -141,18 +141,135 @@ static enum stk_layout_side side_of(struct advisor *ad, const char *dir)
     return stk_layout_side(name, strlen(name), &from, &n);
 }
 
-/* The two side by side are one dataset, which the loader opens by its parent. */
-static bool has_other_side(struct advisor *ad, const char *folder)
+/* A folder of files that were read. */
+struct part {
+    const char *folder, *format;
+    double files, bytes;
+};
+
+static bool is_in(const struct stk_usage *file, const char *folder)
 {
-    enum stk_layout_side side = side_of(ad, folder), other;
-    const char *parent = stk_advice_parent(ad, folder);
-    for (size_t i = 0; side != STK_SIDE_NONE && i < ad->a->ndirs; i++) {
-        const struct stk_usage *d = &ad->a->dir[i];
-        if (!d->files_read || strcmp(stk_advice_parent(ad, d->name), parent) != 0)
+    size_t n = strlen(folder);
+    return file->files_read && strncmp(file->name, folder, n) == 0 && file->name[n] == '/';
+}
+
+static struct part part_of(const struct advisor *ad, const char *folder)
+{
+    struct part p = {.folder = folder, .format = ""};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *file = &ad->a->file[i];
+        if (!is_in(file, folder))
             continue;
-        other = side_of(ad, d->name);
-        if (other != STK_SIDE_NONE && other != side)
+        p.format = *p.format ? p.format : file->format;
+        p.files += (double)file->files_read;
+        p.bytes += (double)file->distinct_bytes;
+    }
+    return p;
+}
+
+/* The stem of a file's name: what the parts of a sample have in common. */
+static size_t stem_of(const struct stk_usage *file, const char **base)
+{
+    const char *slash = strrchr(file->name, '/');
+    *base = slash ? slash + 1 : file->name;
+    return strcspn(*base, ".");
+}
+
+static bool has_stem(const struct advisor *ad, const char *folder, const struct stk_usage *like)
+{
+    const char *want, *base;
+    size_t n = stem_of(like, &want);
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_in(&ad->a->file[i], folder) && stem_of(&ad->a->file[i], &base) == n &&
+            memcmp(base, want, n) == 0)
             return true;
+    return false;
+}
+
+#define STEMS 16 /* that are compared */
+
+/* As many files, of the same names, of another kind: no classes, but parts of the same samples. */
+static bool have_same_names(const struct advisor *ad, const struct part *x, const struct part *y)
+{
+    double a = x->bytes / fmax(1, x->files), b = y->bytes / fmax(1, y->files);
+    bool alike =
+        strcmp(x->format, y->format) == 0 && fmax(a, b) < stk_limits.other_kind * fmin(a, b);
+    size_t seen = 0;
+    for (size_t i = 0; i < ad->a->nfiles && seen < STEMS; i++) {
+        const struct stk_usage *file = &ad->a->file[i];
+        if (alike || (uint64_t)x->files != (uint64_t)y->files ||
+            (is_in(file, x->folder) && !has_stem(ad, y->folder, file)))
+            return false;
+        seen += is_in(file, x->folder);
+    }
+    return seen == STEMS;
+}
+
+/* images/ and masks/: stoker takes them as one dataset. */
+static bool are_sides(struct advisor *ad, const char *a, const char *b)
+{
+    enum stk_layout_side x = side_of(ad, a), y = side_of(ad, b);
+    return x != STK_SIDE_NONE && y != STK_SIDE_NONE && x != y;
+}
+
+/* The only two folders in a folder; false: there are others, or files beside them. */
+static bool two_folders(struct advisor *ad, const struct stk_usage *u, const char *child[2])
+{
+    size_t n = 0, len = strlen(u->name), k;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *file = &ad->a->file[i];
+        if (strcmp(file->dir, u->name) != 0 || !is_in(file, u->name))
+            continue;
+        const char *end = strchr(file->name + len + 1, '/');
+        size_t size = end ? (size_t)(end - file->name) : 0;
+        for (k = 0; k < n && !(strlen(child[k]) == size && memcmp(child[k], file->name, size) == 0);)
+            k++;
+        if (!end || k == 2)
+            return false;
+        if (k == n)
+            child[n++] = stk_advice_text(ad, "%.*s", (int)size, file->name);
+    }
+    return n == 2;
+}
+
+static bool are_parts(struct advisor *ad, struct part part[2], bool *known)
+{
+    *known = are_sides(ad, part[0].folder, part[1].folder);
+    return *known || have_same_names(ad, &part[0], &part[1]);
+}
+
+static bool are_beside(const char *a, const char *b)
+{
+    const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+    return x && y && x - a == y - b && memcmp(a, b, (size_t)(x - a)) == 0;
+}
+
+#define SIBLINGS 4 /* folders that are looked at */
+
+/* Two folders whose files are read together, each sample from both: those in this folder, or this
+ * one and another beside it (*other). */
+static bool find_parts(struct advisor *ad, const struct stk_usage *u, struct part part[2],
+                       const struct stk_usage **other, bool *known)
+{
+    const char *child[2] = {NULL};
+    *other = NULL;
+    if (two_folders(ad, u, child)) {
+        for (size_t k = 0; k < 2; k++)
+            part[k] = part_of(ad, child[k]);
+        return are_parts(ad, part, known);
+    }
+    /* One of many folders is a class. */
+    for (size_t i = 0, n = 0; i < ad->a->ndirs && n < SIBLINGS; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        if (d == u || !d->files_read || !are_beside(d->name, u->name))
+            continue;
+        n++;
+        part[0] = part_of(ad, u->name);
+        part[1] = part_of(ad, d->name);
+        if (are_parts(ad, part, known)) {
+            *other = d;
+            return true;
+        }
     }
     return false;
 }
@@ -160,6 +277,32 @@ static bool has_other_side(struct advisor *ad, const char *folder)
 static bool in_torch(struct advisor *ad, const char *folder)
 {
     return strcmp(stk_advice_loader(ad, folder).loader.framework, "torch") == 0;
+}
+
+/* Files that are parts of the same samples, and a loader that would lose one of them. */
+static void parts_actions(struct advisor *ad, struct stk_finding *f, const char *parent, bool known)
+{
+    struct stk_action loader = stk_advice_loader(ad, parent), pack = stk_advice_pack(ad, parent);
+    if (!known) {
+        stk_advice_do(ad, f,
+                      "Each sample is a file of each folder, read one after the other: read more "
+                      "samples at once. stoker's loader and `stoker pack` take such files as one "
+                      "sample if the folders are called images/ and masks/ (or labels/).");
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READERS, .path = parent,
+                                           .count = stk_whole(stk_limits.most_readers)});
+        return;
+    }
+    stk_advice_do(ad, f,
+                  "Let stoker read the folder: it takes the files of one name as one sample, has "
+                  "many of them open at once, and leaves decoding to your code. Packing pays if "
+                  "the files are tiny or the metadata server is busy.");
+    stk_advice_load(ad, f, loader);
+    pack.depth = loader.loader.last ? 0 : 1;
+    pack.instead = true;
+    stk_advice_act(ad, f, pack);
+    loader.path = pack.to;
+    stk_advice_load(ad, f, loader);
 }
 
 /* Files that stoker reads go to its loader; those of other libraries are merged by these. */
@@ -184,8 +327,7 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
                 ? ""
                 : "; --shuffle mixes them, so that readers do not meet one class after the other");
     if (sample)
-        folder_actions(ad, f, u,
-                       has_other_side(ad, folder) ? stk_advice_parent(ad, folder) : folder);
+        folder_actions(ad, f, u, folder);
     else
         stk_advice_act(ad, f,
                        (struct stk_action){.kind = STK_ACT_REWRITE,
@@ -194,47 +336,115 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
                                            .use = u->use});
 }
 
-static void small_files_in(struct advisor *ad, const struct stk_usage *u)
+/* Small files of one folder, or of two that are read together. */
+struct small {
+    double files, opens, bytes, meta_s, read_s;
+    struct part part[2];
+    bool parts, known; /* stoker takes the two folders as one dataset */
+    const char *folder, *n;
+};
+
+static void add_small(struct small *s, const struct stk_usage *u)
+{
+    s->files += (double)u->files_read;
+    s->opens += (double)u->n.c[STK_C_OPENS];
+    s->bytes += (double)u->n.c[STK_C_READ_BYTES];
+    s->meta_s += u->meta_s;
+    s->read_s += u->read_s;
+}
+
+static struct small sum_small(struct advisor *ad, const struct stk_usage *u)
+{
+    struct small s = {.folder = u->name};
+    const struct stk_usage *other;
+    double files;
+    s.parts = find_parts(ad, u, s.part, &other, &s.known);
+    add_small(&s, u);
+    if (s.parts && other) {
+        add_small(&s, other);
+        s.folder = stk_advice_parent(ad, u->name);
+        s.n = stk_advice_count(ad, s.files);
+        return s;
+    }
+    s.folder = s.parts ? u->name : folder_of(ad, u, &files);
+    s.n = !s.parts && files < s.files ? stk_advice_count(ad, files) : stk_advice_files(ad, u);
+    return s;
+}
+
+static bool are_small(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
-    double bytes = (double)c[STK_C_READ_BYTES];
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
-    if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
-        stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u) || stk_kind_store(u))
+    return u->files_read >= stk_limits.least_files && size <= (double)stk_limits.small_file &&
+           whole && !stk_kind_stream(u) && !stk_kind_model(u) && !stk_kind_blocks(u) &&
+           !stk_kind_store(u);
+}
+
+static void say_files(struct advisor *ad, struct stk_finding *f, const struct small *s, double size)
+{
+    const struct part *p = s->part;
+    if (s->parts)
+        stk_advice_say(ad, f,
+                       "Each sample is a file of %s (%s on average) and one of %s (%s); they were "
+                       "opened %s times.",
+                       stk_advice_show(ad, p[0].folder),
+                       stk_advice_size(ad, p[0].bytes / fmax(1, p[0].files)),
+                       stk_advice_show(ad, p[1].folder),
+                       stk_advice_size(ad, p[1].bytes / fmax(1, p[1].files)),
+                       stk_advice_count(ad, s->opens));
+    else
+        stk_advice_say(ad, f, "%c%s files, %s on average, were opened %s times.",
+                       *s->n == 'a' ? 'A' : *s->n, s->n + 1, stk_advice_size(ad, size),
+                       stk_advice_count(ad, s->opens));
+}
+
+static void small_files_in(struct advisor *ad, const struct stk_usage *u)
+{
+    if (!are_small(u))
         return;
-    double old = u->read_s + u->meta_s;
+    struct small s = sum_small(ad, u);
+    double old = s.read_s + s.meta_s, now = stk_advice_wall(ad, old);
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    double loaded = stk_advice_load_s(ad, st, bytes), gain = stk_advice_wall(ad, old) - loaded;
+    double loaded = stk_advice_load_s(ad, st, s.bytes), more = stk_limits.most_readers;
+    if (s.parts && !s.known) /* only more readers help */
+        loaded = now * fmin(1, ad->readers_per_rank / more);
+    double gain = now - loaded;
     enum reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
-    if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
+    bool felt =
+        reach == REACH_MEMORY ? stk_advice_felt(ad, reach, gain) : stk_advice_matters(ad, gain);
+    if (!felt || (s.parts && stk_advice_said(ad, "many-small-files", s.folder)))
         return;
-    double files;
-    const char *folder = folder_of(ad, u, &files);
-    const char *n =
-        files < (double)u->files_read ? stk_advice_count(ad, files) : stk_advice_files(ad, u);
     struct stk_finding *f =
         stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
-                         "%s small files in %s", n, stk_advice_show(ad, folder));
-    stk_advice_say(ad, f, "%c%s files, %s on average, were opened %s times.", *n == 'a' ? 'A' : *n,
-                   n + 1, stk_advice_size(ad, size), stk_advice_count(ad, (double)c[STK_C_OPENS]));
+                         "%s small files in %s", s.n, stk_advice_show(ad, s.folder));
+    double size = stk_per((double)u->distinct_bytes, u->files_read);
+    say_files(ad, f, &s, size);
     stk_advice_say(
         ad, f,
         "Opening, stat, listing and closing took %s, reading %s; that is %s per opened file.",
-        stk_advice_time(ad, u->meta_s), stk_advice_thread_time(ad, u->read_s),
-        stk_advice_time(ad, stk_per(old, c[STK_C_OPENS])));
-    stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+        stk_advice_time(ad, s.meta_s), stk_advice_thread_time(ad, s.read_s),
+        stk_advice_time(ad, old / s.opens));
+    stk_advice_number(ad, f, "files_read", s.files, "count");
     stk_advice_number(ad, f, "mean_file_bytes", size, "bytes");
-    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
-    stk_advice_number(ad, f, "meta_s", u->meta_s, "s");
-    stk_advice_number(ad, f, "read_s", u->read_s, "s");
-    stk_advice_path(ad, f, folder);
-    small_files_actions(ad, f, u, folder);
-    stk_advice_gain(ad, f, gain,
-                    "%s in large requests, many at once, take %s instead of %s of the run, at %s.",
-                    stk_advice_size(ad, bytes), stk_advice_time(ad, loaded),
-                    stk_advice_time(ad, stk_advice_wall(ad, old)), stk_advice_pace(ad, st));
+    stk_advice_number(ad, f, "opens", s.opens, "count");
+    stk_advice_number(ad, f, "meta_s", s.meta_s, "s");
+    stk_advice_number(ad, f, "read_s", s.read_s, "s");
+    stk_advice_path(ad, f, s.folder);
+    if (s.parts)
+        parts_actions(ad, f, s.folder, s.known);
+    else
+        small_files_actions(ad, f, u, s.folder);
+    if (s.parts && !s.known)
+        stk_advice_gain(ad, f, gain, "%.0f readers instead of %.1f take %s instead of %s.", more,
+                        ad->readers_per_rank, stk_advice_time(ad, loaded), stk_advice_time(ad, now));
+    else
+        stk_advice_gain(
+            ad, f, gain,
+            "%s in large requests, many at once, take %s instead of %s of the run, at %s.",
+            stk_advice_size(ad, s.bytes), stk_advice_time(ad, loaded), stk_advice_time(ad, now),
+            stk_advice_pace(ad, st));
 }
 
 void stk_rule_many_small_files(struct advisor *ad)

@@ -67,6 +67,7 @@ const struct advice_limits stk_limits = {
     .seeks_per_read = 1.5, /* one seek per read is a pread in two calls: half as many again */
     .sync_part = 0.3,      /* open, sync, close: a third of the calls means one sync per file */
     .most = 0.5,           /* "most of it" */
+    .other_kind = 2,       /* a mask takes less than half of its picture, classes are alike */
     .nearly_all = 0.98,    /* of the files in a folder: the others are a README, a header, a list */
     /* A sixteenth of the ranks: at most one of a node's 16. A rank takes part in I/O if it spends a
      * tenth of the longest time there; a hundredth of the bytes is a configuration. */

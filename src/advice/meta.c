@@ -147,14 +147,26 @@ static const struct stk_usage *dir_above(const struct advisor *ad, const char *p
     return best;
 }
 
+/* Seconds in such calls on the files of a folder, or of the folders in it. */
+static double meta_below(const struct advisor *ad, const char *path)
+{
+    const struct stk_usage *dir = dir_above(ad, path);
+    size_t n = strlen(path);
+    double s = dir ? dir->meta_s : 0;
+    for (size_t i = 0; i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        s += strncmp(d->name, path, n) == 0 && d->name[n] == '/' ? d->meta_s : 0;
+    }
+    return s;
+}
+
 static struct asked sum_asked(const struct advisor *ad)
 {
     struct asked m = {0};
     for (size_t i = 0; i < ad->out->nfindings; i++) {
         const struct stk_finding *f = &ad->out->finding[i];
         bool small = strcmp(f->id, "many-small-files") == 0 && f->npaths;
-        const struct stk_usage *dir = small ? dir_above(ad, f->path[0]) : NULL;
-        m.said_s += dir ? dir->meta_s : 0;
+        m.said_s += small ? meta_below(ad, f->path[0]) : 0;
     }
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];

@@ -21,6 +21,7 @@ struct advice_limits {
     double shards_per_rank, plenty_of_shards;
     double consecutive, random, reread, overlap, turns, imbalance, straggler;
     double read_ahead, seeks_per_read, sync_part, most, nearly_all;
+    double other_kind;
     double few_ranks, busy_rank, alone, chunk_waste;
     double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
     double least_readers, most_readers;

@@ -119,8 +119,24 @@ static void images_and_labels(void)
     add_files("/lus/det/images/%d_%d.jpg", 900, 100e3);
     add_files("/lus/det/labels/%d_%d.txt", 300, 100);
     const struct stk_finding *f = advise("many-small-files");
-    CHECK(f && strcmp(f->path[0], "/lus/det/images") == 0);
+    CHECK(f && strcmp(f->path[0], "/lus/det") == 0 && says(f, "1,200 small files in /lus/det"));
     CHECK(f && f->action[0].kind == STK_ACT_LOADER && strcmp(f->action[0].path, "/lus/det") == 0);
+    done();
+    /* Masks are pictures, too: no loader may decode or cut the image alone, or ask for a label. */
+    set_init(&s, 20, 1);
+    add_files("/lus/seg/images/%d_%d.png", 300, 100e3);
+    add_files("/lus/seg/masks/%d_%d.png", 300, 9e3);
+    f = advise("many-small-files");
+    CHECK(f && strcmp(f->action[0].path, "/lus/seg") == 0 && o.o.nfindings == 1);
+    CHECK(!says(f, "decode=") && !says(f, "label\"") && says(f, "masks (8.8 KiB)"));
+    done();
+    /* Folders of which stoker does not know that: their files have the same names. */
+    set_init(&s, 20, 1);
+    add_files("/lus/seg/img/%d_%d.png", 300, 100e3);
+    add_files("/lus/seg/ann/%d_%d.png", 300, 9e3);
+    f = advise("many-small-files");
+    CHECK(f && strcmp(f->path[0], "/lus/seg") == 0 && o.o.nfindings == 1);
+    CHECK(!says(f, "Loader(\"") && says(f, "num_workers=16"));
     done();
 }
 
@@ -195,6 +211,28 @@ static void validation_workers(void)
         for (int w = 0; w < 2; w++)
             add_worker(val[i], 200);
         CHECK(!advise("imbalance"));
+        done();
+    }
+}
+
+/* The same when both read the same folders (random_split): the workers of validation are started
+ * once those of training read. Two epochs; in the second, the workers of training are new. */
+static void loaders_of_a_split(void)
+{
+    for (int uneven = 0; uneven < 2; uneven++) {
+        set_init(&s, 100, 1);
+        s.p.run_s = 100;
+        for (uint32_t start = 0; start < 4; start++)
+            for (int w = 0; w < 2; w++) {
+                bool trains = start % 2 == 0, much = uneven && w;
+                add_worker(w ? "/lus/seg/images/a.bin" : "/lus/seg/images/b.bin",
+                           trains ? much ? 2200 : 1000 : 100);
+                struct stk_prof_proc *q = &s.proc[s.p.nprocs - 1];
+                q->start_s = 20.0 * start + w;
+                s.rec[s.p.nrecs - 1].n.c[STK_C_FIRST_READ_NS] = 3000000000u;
+            }
+        const struct stk_finding *f = advise("imbalance");
+        CHECK(uneven ? f && says(f, "worker 2 reads 2.1 times as long") : !f);
         done();
     }
 }
@@ -411,6 +449,7 @@ int main(int argc, char **argv)
     CHECK_RUN(what_is_copied);
     CHECK_RUN(calls_that_move_no_data);
     CHECK_RUN(validation_workers);
+    CHECK_RUN(loaders_of_a_split);
     CHECK_RUN(two_epochs);
     CHECK_RUN(chunks_of_many_samples);
     CHECK_RUN(unpacking_counts);
