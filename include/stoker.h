@@ -549,6 +549,35 @@ static inline int stk_rank_detect(struct stk_rank *r, struct stk_err *err)
     return stk_rank_detect_sized(r, sizeof(struct stk_rank), err);
 }
 
+/* ---- saving ------------------------------------------------------------------------------- */
+
+/*
+ * Replaces a file of the program, such as a checkpoint, whole or not at all: the new one is written
+ * under a hidden name (".NAME.saving.…") and renamed when it is on disk. Whenever the program is
+ * killed, the old or the new file is there; the next save of that name removes what was left over.
+ * Saves of one name take effect one after another, in the order in which they are committed or
+ * started. Only a regular file is replaced; a link of the caller is followed.
+ */
+struct stk_save;
+
+/* near: a folder on a disk of this node in which the file is written first, so that only commit
+ * waits for the storage of `path`; NULL: none. Waits for a save of the same name that was started.
+ * Caller frees with stk_save_commit(), stk_save_start() or stk_save_abort(). Any thread. */
+STK_API int stk_save_begin(const char *path, const char *near, struct stk_save **save,
+                           struct stk_err *err);
+/* Where to write: an open file, which stays the save's, or its name. One at a time. */
+STK_API int stk_save_fd(const struct stk_save *save);
+STK_API const char *stk_save_path(const struct stk_save *save);
+/* Publishes what was written. After an error the old file is there; what was written near stays,
+ * too, and the error says where. Last. */
+STK_API int stk_save_commit(struct stk_save *save, struct stk_err *err);
+/* The same on a thread of the library; exit() waits for it. stk_saves_wait() waits for all that were
+ * started, and returns the first error that it has not returned before. Last; any thread. */
+STK_API int stk_save_start(struct stk_save *save, struct stk_err *err);
+STK_API int stk_saves_wait(struct stk_err *err);
+/* Leaves the old file. Last. */
+STK_API void stk_save_abort(struct stk_save *save);
+
 /* ---- marks: what a profile should know of the program ------------------------------------ */
 
 /*

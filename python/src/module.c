@@ -172,6 +172,7 @@ static PyMethodDef functions[] = {
     {"draw", stk_py_draw, METH_VARARGS, NULL},
     {"permuted", stk_py_permuted, METH_VARARGS, NULL},
     {"page", stk_py_page, METH_VARARGS, NULL},
+    {"save_begin", stk_py_save_begin, METH_VARARGS, NULL},
     {"end_helper", stk_py_end_helper, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -204,7 +205,7 @@ PyMODINIT_FUNC PyInit__stoker(void)
     PyObject *m = PyModule_Create(&definition);
     if (m && add_constants(m) == 0 && stk_py_array_init(m) == 0 && stk_py_dataset_init(m) == 0 &&
         stk_py_pool_init(m) == 0 && stk_py_batch_init(m) == 0 && stk_py_loader_init(m) == 0 &&
-        stk_py_options_init(m) == 0)
+        stk_py_save_init(m) == 0 && stk_py_options_init(m) == 0)
         return m;
     Py_XDECREF(m);
     return NULL;

@@ -144,6 +144,11 @@ int stk_py_options_take(const struct stk_opt *table, PyObject *kwargs, void *fie
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);
 int stk_py_options_init(PyObject *module);
 
+/* ---- save.c ---- */
+
+PyObject *stk_py_save_begin(PyObject *self, PyObject *args);
+int stk_py_save_init(PyObject *module);
+
 /* ---- loader.c, batch.c ---- */
 
 struct stk_py_batch {

@@ -48,6 +48,7 @@ from stoker._options import image  # noqa: E402
 from stoker.dataset import Dataset, View  # noqa: E402 - they need the hooks
 from stoker.loader import REPEAT, REPLACED, Batch, Loader  # noqa: E402
 from stoker._report import Report, Result, Table, read, report  # noqa: E402
+from stoker._save import Saving, save  # noqa: E402
 
 Rank = collections.namedtuple("Rank", "rank world local_rank local_world launcher")
 
@@ -65,6 +66,6 @@ def __getattr__(name):
 
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
            "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
-           "Report", "Result", "StaleError", "StoppedError", "SysError", "Table", "TransformError",
+           "Report", "Result", "Saving", "StaleError", "StoppedError", "SysError", "Table", "TransformError",
            "UnsupportedError", "UsageError", "View", "epoch", "image", "moved", "phase", "rank", "read",
-           "report", "step", "__version__"]
+           "report", "save", "step", "__version__"]

@@ -2,9 +2,10 @@
 the package."""
 
 import builtins
+import os
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from stoker import arrays as arrays, files as files, tf as tf, torch as torch
 from stoker._errors import (
@@ -80,6 +81,29 @@ class phase:
     ) -> None: ...
     def __call__(self, function: _F) -> _F: ...
 
+class Saving:
+    path: str | builtins.bytes
+    def done(self) -> bool: ...
+    def join(self, timeout: float | None = ...) -> bool: ...
+
+@overload
+def save(
+    obj: Any,
+    path: str | builtins.bytes | os.PathLike[str],
+    *,
+    write: Callable[[Any, Any], object] | None = ...,
+    near: str | os.PathLike[str] | None = ...,
+    background: Literal[False] = ...,
+) -> None: ...
+@overload
+def save(
+    obj: Any,
+    path: str | builtins.bytes | os.PathLike[str],
+    *,
+    write: Callable[[Any, Any], object] | None = ...,
+    near: str | os.PathLike[str] | None = ...,
+    background: Literal[True],
+) -> Saving: ...
 def rank() -> Rank: ...
 def moved(path: Any, places: Mapping[str, str]) -> Any: ...
 def step(number: int | None = ...) -> None: ...
