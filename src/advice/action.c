@@ -96,7 +96,9 @@ static void set_target(struct places *p, const char *to, enum stk_language langu
         set(p, "TARGET", to);
     else
         set_raw(p, "TARGET",
-                language == STK_SHELL ? "\"${TMPDIR:?}\"" : "os.environ[\"TMPDIR\"]");
+                language == STK_SHELL ? "\"${TMPDIR:?}\""
+                : language == STK_C   ? "getenv(\"TMPDIR\")"
+                                      : "os.environ[\"TMPDIR\"]");
 }
 
 static void set_common(struct places *p, const struct stk_action *a, enum stk_language language)
@@ -509,7 +511,8 @@ static const struct row rows[STK_ACT_COUNT] = {
     [STK_ACT_PACK_ENVIRONMENT] = {{"pack-environment", .path = "directory"}, SH(pack_environment)},
     [STK_ACT_LOCAL_SAVE] = {{"local-checkpoint", .path = "directory", .to = "where",
                              .bytes = "bytes"},
-                            PY(local_checkpoint)},
+                            PY(local_checkpoint),
+                            C(local_checkpoint)},
 
     [STK_ACT_LOADER] = {{"use-loader", .path = "dataset", .count = "ranks"}, .put = put_loader},
     [STK_ACT_MAP_DATASET] = {{"map-dataset", .path = "dataset"}, .put = put_map_dataset},
@@ -585,6 +588,10 @@ static const struct row rows[STK_ACT_COUNT] = {
                                PY(larger_writes),
                                C(larger_writes),
                                .own_file = true},
+    [STK_ACT_WHOLE_LINES] = {{"whole-lines", .path = "file"},
+                             PY(whole_lines),
+                             C(whole_lines),
+                             .own_file = true},
     [STK_ACT_BATCH_WRITES] = {{"batch-writes", .path = "file"}, OF_FORMAT(batch_write)},
     [STK_ACT_SORT_WRITES] = {{"sort-writes", .path = "file"},
                              PY(sort_writes),

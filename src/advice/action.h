@@ -53,6 +53,7 @@ enum stk_action_kind {
     STK_ACT_SQLITE_READ, /* many queries per transaction, or a read-only database */
     /* how the program writes */
     STK_ACT_LARGER_WRITES,
+    STK_ACT_WHOLE_LINES, /* a log: one write per line, which a killed program does not lose */
     STK_ACT_BATCH_WRITES,
     STK_ACT_SORT_WRITES, /* in order, when the data is complete */
     STK_ACT_KEEP_WRITER, /* open once, append often */

@@ -146,6 +146,12 @@ void stk_rule_checkpoint_local(struct advisor *ad)
 
 /* ---- small-writes ---- */
 
+/* Text that people read while the program runs, or after it was killed. */
+static bool is_log(const struct stk_usage *u)
+{
+    return strcmp(u->format, "log") == 0 || (u->use->how & STK_USE_LINES);
+}
+
 static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
                                  const struct stk_usage *u)
 {
@@ -162,9 +168,17 @@ static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
         stk_advice_do(ad, f,
                       "They are scattered, so no buffer can collect them: change the data in "
                       "memory and write it out in order, in megabytes.");
+    } else if (is_log(u)) {
+        a.kind = STK_ACT_WHOLE_LINES;
+        stk_advice_do(ad, f,
+                      "It is a log: write whole lines, one write each. A larger buffer would lose "
+                      "the last lines of a program that is killed. Log less often if that is still "
+                      "too much.");
     } else {
         a.bytes = stk_limits.big_read;
-        stk_advice_do(ad, f, "Collect the output and write megabytes at a time.");
+        stk_advice_do(ad, f,
+                      "Collect the output and write megabytes at a time, if the file is of use only "
+                      "when it is complete: a killed program loses what it has collected.");
     }
     stk_advice_act_all(ad, f, a);
 }
@@ -204,9 +218,13 @@ void stk_rule_small_writes(struct advisor *ad)
     stk_advice_number(ad, f, "write_s", s, "s");
     stk_advice_path(ad, f, worst->name);
     small_writes_actions(ad, f, worst);
-    stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
-                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-                    stk_advice_time(ad, better), stk_advice_thread_time(ad, s));
+    if (is_log(worst))
+        stk_advice_gain(ad, f, 0, "It depends on how many writes a line takes now.");
+    else
+        stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
+                        stk_advice_size(ad, bytes),
+                        stk_advice_size(ad, (double)stk_limits.big_read),
+                        stk_advice_time(ad, better), stk_advice_thread_time(ad, s));
 }
 
 /* ---- fsync-heavy ---- */
@@ -245,7 +263,7 @@ static const char *fsync_actions(struct advisor *ad, struct stk_finding *f,
     if (database) {
         stk_advice_do(ad, f,
                       "SQLite waits for the disk at every commit: put many rows into one "
-                      "transaction, and enable its write-ahead log.");
+                      "transaction.");
         stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_COMMIT, .path = database});
         return "One commit for many rows needs few of the syncs";
     }

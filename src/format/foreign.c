@@ -2,6 +2,7 @@
  * foreign.c - formats that stoker knows and does not read: how their files are recognised, what to
  * do instead of reading them, and how programs use them.
  */
+#include "format_code.h"
 #include "format/foreign.h"
 #include "base/text.h"
 
@@ -160,42 +161,34 @@ static const struct stk_format_use image = {.how = STK_USE_SAMPLE,
 static const struct stk_format_use parquet = {
     .how = STK_USE_LIBRARY,
     .package = "pyarrow",
-    .open = "pyarrow.parquet.ParquetFile({path})",
-    .parse = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
-    .keep = "import pyarrow.parquet\ntable = pyarrow.parquet.read_table({path})   # once",
-    .larger = "import pyarrow.parquet\nf = pyarrow.parquet.ParquetFile({path}, pre_buffer=True)",
-    .rewrite = "import pyarrow.dataset as arrow\n"
-               "arrow.write_dataset(arrow.dataset({path}), {to}, format=\"parquet\")   # once"};
+    .open = stk_code_parquet_open_py,
+    .parse = stk_code_parquet_parse_py,
+    .keep = stk_code_parquet_parse_py,
+    .larger = stk_code_parquet_larger_py,
+    .rewrite = stk_code_parquet_rewrite_py};
 
 static const struct stk_format_use arrow = {
     .how = STK_USE_LIBRARY,
     .package = "pyarrow",
-    .open = "pyarrow.ipc.open_file({path})",
-    .parse = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
-    .keep = "import pyarrow.feather\ntable = pyarrow.feather.read_table({path})   # once",
-    .rewrite = "import pyarrow.dataset as arrow\n"
-               "arrow.write_dataset(arrow.dataset({path}, format=\"ipc\"), {to}, "
-               "format=\"ipc\")   # once"};
+    .open = stk_code_arrow_open_py,
+    .parse = stk_code_arrow_parse_py,
+    .keep = stk_code_arrow_parse_py,
+    .rewrite = stk_code_arrow_rewrite_py};
 
 static const struct stk_format_use zip = {
     .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
-    .open = "zipfile.ZipFile({path})",
-    .keep = "import io, zipfile\nz = zipfile.ZipFile(io.BytesIO(open({path}, \"rb\").read()))"};
+    .open = stk_code_zip_open_py,
+    .keep = stk_code_zip_keep_py};
 
 static const struct stk_format_use sqlite = {
     .how = STK_USE_LIBRARY,
-    .open = "sqlite3.connect({path})",
-    .larger = "import sqlite3\nconnection = sqlite3.connect({path})\n"
-              "connection.execute(\"PRAGMA cache_size=-262144\")   # 256 MiB of pages\n"
-              "connection.execute(\"PRAGMA mmap_size=1073741824\")"};
+    .open = stk_code_sqlite_open_py,
+    .larger = stk_code_sqlite_larger_py};
 
 static const struct stk_format_use zarr = {
     .how = STK_USE_LIBRARY | STK_USE_STORE,
     .package = "zarr",
-    .rewrite = "import zarr\na = zarr.open_array({path}, mode=\"r\")   # ADAPT: {path} + "
-               "\"/NAME\" of a group\n"
-               "zarr.array(a[:], store={to}, chunks=(1, *a.shape[1:]))   # ADAPT: samples per "
-               "chunk"};
+    .rewrite = stk_code_zarr_rewrite_py};
 
 static const struct stk_format_use n5 = {.how = STK_USE_LIBRARY | STK_USE_STORE};
 

@@ -147,7 +147,7 @@ return rc;
 # What a program has already: its variables, and what it reads such files with.
 YOURS = {"DataLoader", "dataset", "torch", "tf", "decode", "files", "f", "h5py", "rank", "world_size",
          "ranks", "size", "comm", "part", "whole", "file", "buffer", "offset", "info", "i", "batch",
-         "d", "rows", "block", "length", "partial", "final", "save", "state", "data", "connection",
+         "d", "rows", "block", "length", "state", "data", "connection",
          "sql", "json", "zipfile", "transform", "read", "samples", "numpy", "PATH"}
 
 

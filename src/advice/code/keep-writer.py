@@ -1,1 +1,1 @@
-f = open(SOURCE, "a", buffering=BYTES)   # once, before the loop; f.flush() where others must see it
+f = open(SOURCE, "a", buffering=1)   # once, before the loop: text, of which each line is written when it is complete

@@ -1,1 +1,4 @@
-pthread_create(&thread, NULL, save, copy_of_state);
+// stoker.h, -lstoker; in place of your own write, fsync and rename: the old or the new file is there, whole
+rc = stk_save_begin(SOURCE, NULL, &save, &err);
+rc = rc ? rc : write_state(stk_save_fd(save));   // ADAPT: your writer; after an error: stk_save_abort(save)
+rc = rc ? rc : stk_save_start(save, &err);   // fsync on a thread; exit() and stk_saves_wait() wait for it

@@ -1,1 +1,2 @@
-f.seek(0); f.write(data)    # everything at once, when it is complete
+import stoker
+stoker.save(data, SOURCE)   # ADAPT: all of it at once, when it is complete; the old or the new file is there, whole

@@ -1,3 +1,1 @@
-with connection: connection.executemany(sql, rows)   # one commit
-connection.execute("PRAGMA journal_mode=WAL")
-connection.execute("PRAGMA synchronous=NORMAL")
+with connection: connection.executemany(sql, rows)   # one commit for all rows: a killed program loses none of them or all

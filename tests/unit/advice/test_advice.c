@@ -501,6 +501,18 @@ static void others(void)
     set_use(&s, 0, f, (struct use){.writes = 40000, .write_bytes = 512, .write_s = 20});
     EXPECT(&s, "small writes", "small-writes");
 
+    /* A log: no buffer that would lose its last lines when the program is killed. */
+    struct set_advice o;
+    set_init(&s, 100, 1);
+    f = set_file(&s, "/lus/run.log", "lustre", 0);
+    set_use(&s, 0, f, (struct use){.writes = 40000, .write_bytes = 40, .write_s = 20});
+    CHECK_INT(set_advise(&s, &o), 0);
+    const struct stk_finding *log = set_finding(&o, "small-writes");
+    CHECK(log && log->action->kind == STK_ACT_WHOLE_LINES && log->gain_s == 0);
+    CHECK(log && strstr(log->snippet[0].text, "buffering=1)"));
+    set_advice_release(&o);
+    set_release(&s);
+
     /* One of four ranks has far more to read. */
     set_init(&s, 100, 4);
     for (uint32_t r = 0; r < 4; r++) {
