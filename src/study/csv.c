@@ -567,10 +567,14 @@ static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, 
         return read_header(r, &row, err);
     if (comment_is_header(r, row))
         return 0;
+    if (count_cells(row) > 2) /* 1,1,226 and 1,226,1 look alike */
+        return bad(r, err,
+                   "the rows have no header, and which column is the time cannot be seen; write a first "
+                   "line that names them, such as \"n,repeat,time\"%s",
+                   "");
     r->n_from = 0;
-    for (r->ncolumns = 0; r->ncolumns < stk_headings_npositional; r->ncolumns++)
-        r->column[r->ncolumns] =
-            (struct stk_heading){.column = stk_headings_positional[r->ncolumns], .factor = 1};
+    r->column[r->ncolumns++] = (struct stk_heading){.column = STK_COL_N, .factor = 1};
+    r->column[r->ncolumns++] = (struct stk_heading){.column = STK_COL_TIME, .factor = 1};
     return 0;
 }
 

@@ -87,12 +87,6 @@ static const struct name {
 };
 #define NAMES (sizeof names / sizeof *names)
 
-const enum stk_table_col stk_headings_positional[] = {
-    STK_COL_N,    STK_COL_TIME,  STK_COL_REPEAT, STK_COL_SERIES, STK_COL_CORES,
-    STK_COL_GPUS, STK_COL_NODES, STK_COL_HOST,   STK_COL_STATUS};
-const size_t stk_headings_npositional =
-    sizeof stk_headings_positional / sizeof *stk_headings_positional;
-
 /* ---- units -------------------------------------------------------------------------------- */
 
 static const struct {

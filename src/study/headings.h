@@ -59,8 +59,4 @@ int stk_headings_parse(const char *text, struct stk_headings *out, struct stk_er
 bool stk_headings_have(const struct stk_headings *map, enum stk_table_col c);
 /* map: may be NULL. A column that the map names is found by it alone. */
 void stk_heading_read(const char *text, const struct stk_headings *map, struct stk_heading *out);
-/* The columns of a table without a header, in order. */
-extern const enum stk_table_col stk_headings_positional[];
-extern const size_t stk_headings_npositional;
-
 #endif

@@ -17,7 +17,7 @@ RTX = [(1, 171), (2, 108), (3, 79), (4, 64), (5, 57), (6, 52), (7, 51), (8, 49),
 
 
 def write(path, rows, head="n,time"):
-    path.write_text(head + "\n" + "".join(",".join(map(str, r)) + "\n" for r in rows))
+    path.write_text((head + "\n" if head else "") + "".join(",".join(map(str, r)) + "\n" for r in rows))
     return path
 
 
@@ -122,6 +122,16 @@ def test_curves_of_one_plot_have_one_base(stoker, tmp_path):
     assert " over N" not in drawn_text(stoker, path, "--no-plot") + drawn_text(stoker, path, "--plot", "none")
     assert "speedup over N" in drawn_text(stoker, path, env={"STOKER_SCALE_PLOT": "yes"})
     assert " over N" not in drawn_text(stoker, path, env={"STOKER_SCALE_PLOT": "false"})
+
+
+def test_rows_without_a_header_are_not_guessed(stoker, tmp_path):
+    """1,1,226 (n, repeat, time): the repeat would be the time, and the noise be blamed."""
+    rows = [(n, k, t + k) for n, t in ((1, 226), (2, 134), (4, 76)) for k in (1, 2)]
+    refused = stoker("scale", "--from", write(tmp_path / "t.csv", rows, None), rc=4)
+    assert "no header" in refused.err and 'such as "n,repeat,time"' in refused.err
+    points = stoker("scale", "--from", write(tmp_path / "u.csv", rows, "n,repeat,time"), "--json", "-").json()
+    assert [p["value"] for p in points["result"]["series"][0]["points"]] == [227.5, 135.5, 77.5]
+    assert "N=1" in stoker("scale", "--from", write(tmp_path / "v.csv", [(1, 226), (2, 134)], None)).out
 
 
 def test_noise_keeps_it_honest(stoker, tmp_path):

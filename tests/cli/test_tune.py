@@ -426,6 +426,16 @@ def test_fewer_cpus(stoker, job):
     stoker("tune", "--clean", folder)
 
 
+def test_own_results_are_no_data(stoker, tmp_path):
+    """A study would be tuned as a dataset of JSON."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "t.csv").write_text("n,time\n1,10\n2,6\n")
+    stoker("scale", "--from", tmp_path / "t.csv", "--save", tmp_path / "s/study.json", "--json", tmp_path / "r.json")
+    for path, command in (("s/study.json", "scale --from"), ("s", "scale --from"), ("r.json", "report")):
+        refused = stoker("tune", tmp_path / path, rc=2)
+        assert "not a dataset" in refused.err and f"`stoker {command}`" in refused.err
+
+
 def test_wrong_words(stoker, job, tmp_path):
     workload, data = job(SMALL)
     assert "is missing" in stoker("tune", rc=2).err

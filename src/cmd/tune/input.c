@@ -4,7 +4,9 @@
  */
 #include "cmd/tune.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/dir.h"
@@ -206,6 +208,29 @@ static bool is_workload(const char *path)
            stk_name_has_suffix(path, n, ".yml");
 }
 
+#define HEAD 4096
+
+/* A study or a result of --json is no data; nor is the folder of a study. */
+static int refuse_own(const char *path, struct stk_err *err)
+{
+    char head[HEAD + 1] = "", *inside = stk_path_join(path, "study.json");
+    if (!inside)
+        return stk_err_nomem(err, HEAD);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, head, HEAD) : -1;
+    head[n > 0 ? n : 0] = '\0';
+    bool study = strstr(head, "\"stoker_study\"") || access(inside, F_OK) == 0;
+    bool result = strstr(head, "\"schema\"") && strstr(head, "\"command\"");
+    if (fd >= 0)
+        close(fd);
+    free(inside);
+    return !study && !result
+               ? 0
+               : stk_err_set(err, STK_E_USAGE, path, -1,
+                             study ? "is a scaling study, not a dataset; `stoker scale --from` reads it"
+                                   : "is a result of stoker, not a dataset; `stoker report` shows it");
+}
+
 static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                          const char *path, const char *trust)
 {
@@ -219,6 +244,9 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
         return rc;
     if (profile)
         return take_profile(run, in, plan, path, trust);
+    rc = refuse_own(path, &run->err);
+    if (rc)
+        return rc;
     rc = stk_tune_guess(path, stk_stop_signal, &in->text, &run->err);
     plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
     plan->text = stk_buf_cstr(&in->text);

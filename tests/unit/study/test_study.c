@@ -400,7 +400,7 @@ static void tables_are_read_as_people_write_them(void)
             "2;2m14s;1.69\r\n4;0:01:16;\r\n8;1-00:00:01;\r\n",
             NULL);
     CHECK(row_of(0, 2)->value == 134 && row_of(0, 4)->value == 76 && row_of(0, 8)->value == 86401);
-    compute("1,226,0,\"K80, old\",4,1,1,n042,ok\n2,134,0,\"K80, old\",8,2,1,n042,ok\n", NULL);
+    compute("n,time,repeat,series,cores,gpus,nodes,host,status\n1,226,0,\"K80, old\",4,1,1,n042,ok\n2,134,0,\"K80, old\",8,2,1,n042,ok\n", NULL);
     CHECK_STR(study.series[0].name, "K80, old");
     CHECK(row_of(0, 2)->gpus == 2 && strcmp(study.series[0].run[0].host, "n042") == 0);
     /* Markdown, a decimal comma, blanks as gnuplot reads them, a column that is N by its place. */
