@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/stats.h"
 #include "bench/checkpoint.h"
+#include "bench/status.h"
 #include "host/fs.h"
 
 #define TAG_RESULT      1
@@ -117,10 +118,18 @@ static int run_other(const struct stk_bench_config *c, bool with_calibration, st
     return rc;
 }
 
+/* Rank 0, which speaks for the run, cannot remove what it showed any more: whoever ends last does. */
+static void clean_up_for_first(const struct stk_bench_config *c)
+{
+    if (c->board && c->board->path && stk_comm_lost(c->comm, NULL, 0) == 0)
+        stk_bench_board_clean(c->board->path);
+}
+
 static _Noreturn void child(const struct stk_bench_config *c, bool with_calibration)
 {
     struct stk_err err = {0};
     int rc = run_other(c, with_calibration, &err);
+    clean_up_for_first(c);
     stk_comm_close(c->comm);
     _exit(rc < 0);
 }
@@ -137,10 +146,13 @@ static int judge_end(struct stk_bench_config *c, struct stk_bench_result *out, i
 
 #define END_S 10.0 /* for ranks to end by themselves once the run is over */
 
-/* No rank outlives the run, not even one that hangs. */
-static void end_ranks(const int *pid, uint32_t n)
+/* No rank outlives the run, not even one that hangs. One that is lost (-1: none) does not end by
+ * itself. */
+static void end_ranks(const int *pid, uint32_t n, int64_t lost)
 {
     double until = stk_now() + END_S;
+    if (lost > 0 && lost < n && pid[lost] > 0)
+        kill(pid[lost], SIGKILL);
     for (uint32_t i = 1; i < n; i++) {
         while (pid[i] > 0 && waitpid(pid[i], NULL, WNOHANG) == 0) {
             struct timespec pause = {.tv_nsec = 5000000};
@@ -154,7 +166,7 @@ static void end_ranks(const int *pid, uint32_t n)
 }
 
 /* Closes the communicator of ranks that were forked. */
-static void end_forked(struct stk_bench_config *c, uint32_t ranks)
+static void end_forked(struct stk_bench_config *c, uint32_t ranks, int64_t lost)
 {
     int *pid = c->comm ? calloc(ranks, sizeof *pid) : NULL;
     for (uint32_t i = 1; pid && i < ranks; i++)
@@ -162,7 +174,7 @@ static void end_forked(struct stk_bench_config *c, uint32_t ranks)
     stk_comm_close(c->comm);
     c->comm = NULL;
     if (pid)
-        end_ranks(pid, ranks);
+        end_ranks(pid, ranks, lost);
     free(pid);
 }
 
@@ -212,7 +224,7 @@ int stk_bench_run(struct stk_bench_config *c, uint32_t ranks, bool calibrate_fir
     if (rc == 0)
         rc = other ? run_other(c, calibrate_first, &why) : run_first(c, calibrate_first, out, &why);
     if (forks)
-        end_forked(c, out->ranks);
+        end_forked(c, out->ranks, out->lost);
     if (rc < 0 && err)
         *err = why;
     return rc;
@@ -234,6 +246,8 @@ static void add_rank(struct stk_bench_result *out, const struct stk_bench_rank *
     out->samples_per_s += (double)r->measured_samples;
     if (all > 0)
         out->io_share += (r->wait_s + r->load_s + r->head_s + r->checkpoint_s) / all / out->ranks;
+    if (r->measured_s > 0)
+        out->io_share_steps += fmin((r->wait_s + r->checkpoint_s) / r->measured_s, 1) / out->ranks;
     if (r->wait_s > out->rank[out->slowest].wait_s)
         out->slowest = r->rank;
     out->device_bytes =

@@ -40,7 +40,8 @@ struct stk_bench_result {
     double wall_s, samples_per_s;                  /* of the measured steps */
     double epoch_s; /* seconds until every sample was read once, with what precedes the first step
                        spread over the epochs; from the measured steps. NaN: unknown */
-    double io_share; /* of the wall time: waiting for data, loading and checkpoints, mean */
+    double io_share; /* of the run: waiting for data, loading before the first step, checkpoints; mean */
+    double io_share_steps; /* of the measured steps: waiting for data and checkpoints; mean */
     int64_t device_bytes;    /* -1: not known */
     const struct stk_fs *fs; /* of the data; NULL: there is none */
     uint64_t memory_bytes;   /* of the largest rank */

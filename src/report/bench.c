@@ -55,7 +55,11 @@ static void put_steps(const struct stk_bench_result *r, struct stk_grid *t)
              stk_duration_at(&r->step, 0.5, a), stk_duration_at(&r->step, 0.99, b),
              stk_duration_at(&r->step, 1, c), stk_format_duration(r->step_stdev_s, d, sizeof d));
     stk_grid_row(t, "time per step", line);
-    snprintf(line, sizeof line, "%s of the time", stk_percent_text(r->io_share, a, sizeof a));
+    bool before = r->io_share > r->io_share_steps + 0.01;
+    snprintf(line, sizeof line, "%s of the time of the steps%s%s%s",
+             stk_percent_text(r->io_share_steps, a, sizeof a), before ? "; " : "",
+             before ? stk_percent_text(r->io_share, b, sizeof b) : "",
+             before ? " of the run, with what is read before its first step" : "");
     stk_grid_row(t, "I/O", line);
 }
 
@@ -292,6 +296,7 @@ static void json_totals(const struct stk_bench_result *r, struct stk_jw *w)
     stk_jw_put_f64(w, "bytes_per_second", stk_bench_bytes_per_s(r));
     stk_jw_put_f64(w, "epoch_seconds", r->epoch_s);
     stk_jw_put_f64(w, "io_share", r->io_share);
+    stk_jw_put_f64(w, "io_share_steps", r->io_share_steps);
     stk_jw_put_u64(w, "slowest_rank", r->slowest);
     stk_jw_key(w, "stragglers");
     stk_jw_open(w, '[');

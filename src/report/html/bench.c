@@ -18,7 +18,8 @@ static const struct stk_pg_column facts[] = {
     {"ranks_are", "Ranks are", "text"},
     {"reader", "Reads as", "text"},
     {"measured_seconds", "Measured", "s"},
-    {"io_share", "I/O", "share"},
+    {"io_share_steps", "I/O, of the steps", "share"},
+    {"io_share", "I/O, of the run", "share"},
     {"step.p50_s", "A step, p50", "s"},
     {"step.p99_s", "A step, p99", "s"},
     {"step.max_s", "A step, longest", "s"},
@@ -346,19 +347,23 @@ static void put_workload(struct stk_jw *w, const struct stk_jval *keys)
 static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
 {
     double use = stk_pg_get(r, "utilisation"), io = stk_pg_get(r, "io_share");
+    double steps = stk_pg_get(r, "io_share_steps");
     const char *lost = stk_pg_text(r, "lost_because", NULL);
     const char *from = stk_pg_text(r, "data_came_from", NULL);
-    char text[600], a[32], b[32], what[200];
+    char text[600], a[32], b[32], c[32], what[200];
     if (lost)
         snprintf(text, sizeof text,
                  "Rank %.0f was lost: %.300s. There is no result of the whole.",
                  stk_pg_get(r, "lost_rank"), lost);
     else
         snprintf(text, sizeof text,
-                 "The accelerators compute %s of the time; %s goes into I/O: waiting for data, "
-                 "loading and checkpoints%s%s.",
-                 stk_pg_percent(use, a, sizeof a), stk_pg_percent(io, b, sizeof b),
-                 from ? "; " : "", from ? from : "");
+                 "The accelerators compute %s of the time of the steps; %s of it goes into I/O: "
+                 "waiting for data and checkpoints%s%s%s%s%s.",
+                 stk_pg_percent(use, a, sizeof a),
+                 stk_pg_percent(isfinite(steps) ? steps : io, b, sizeof b),
+                 io > steps + 0.01 ? ". With what is read before the first step, I/O is " : "",
+                 io > steps + 0.01 ? stk_pg_percent(io, c, sizeof c) : "",
+                 io > steps + 0.01 ? " of the run" : "", from ? "; " : "", from ? from : "");
     stk_jw_put_str(w, "verdict",
                    lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");
     snprintf(what, sizeof what, "of the time, the accelerators compute%s%.120s", from ? ": " : "",
