@@ -87,6 +87,9 @@ static void *watch(void *user)
         bool late = !sig && d && d->is_over(d->user);
         if (!is_stuck(w, sig || late) || w->run->cleans_up)
             continue;
+        void (*leave_screen)(void) = atomic_load(&w->run->leave_screen);
+        if (leave_screen)
+            leave_screen();
         stk_terminal_close();
         if (late)
             _exit(d->leave(d->user));

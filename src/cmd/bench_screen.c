@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,6 +64,20 @@ static int draw_all(void *user)
     return 0;
 }
 
+/* Of this process; the ranks have copies that nobody asks. */
+static struct stk_child *drawer;
+
+#define LEAVE_MS 1000
+
+/* Also from the thread of attend.c, while the benchmark waits for its storage. */
+static void leave_screen(void)
+{
+    if (!drawer || !write(drawer->pipe[0], "", 1))
+        return;
+    for (int ms = 0; ms < LEAVE_MS && !stk_child_has_ended(drawer); ms += 10)
+        (void)poll(NULL, 0, 10);
+}
+
 static void start_drawer(struct stk_run *run, struct stk_bench_screen *s)
 {
     struct drawing d = {.run = run, .path = s->board.path};
@@ -71,6 +86,8 @@ static void start_drawer(struct stk_run *run, struct stk_bench_screen *s)
     fflush(NULL);
     if (stk_child_start(&s->drawer) != 0)
         s->drawer.pid = 0;
+    drawer = s->drawer.pid ? &s->drawer : NULL;
+    atomic_store(&run->leave_screen, drawer ? leave_screen : NULL);
 }
 
 /* ---- for the benchmark --------------------------------------------------------------------- */
@@ -123,6 +140,7 @@ void stk_bench_screen_close(struct stk_bench_screen *s)
 {
     if (s->drawer.pid > 0) {
         (void)!write(s->drawer.pipe[0], "", 1);
+        drawer = NULL;
         stk_child_hang_up(&s->drawer);
         (void)stk_child_wait(&s->drawer);
     }

@@ -151,6 +151,9 @@ struct stk_run {
      * it; a second signal does. */
     _Atomic bool cleans_up;
     const struct stk_deadline *_Atomic deadline; /* NULL: none. Borrowed, until it is NULL again */
+    /* Takes away a screen that another process draws, before a last word; NULL: there is none. Called in
+     * a thread of its own while the command is blocked: waits a second at most, allocates nothing. */
+    void (*_Atomic leave_screen)(void);
     bool out_is_data; /* standard output carries data or JSON: text goes to stderr */
     struct stk_readers readers; /* stk_derives_from() */
     double start_s;
