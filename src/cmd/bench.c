@@ -128,7 +128,7 @@ static int show_result(struct stk_run *run, const struct stk_bench_result *r)
     struct stk_buf out = STK_BUF_INIT;
     if (!r->rank)
         return STK_EXIT_DONE;
-    stk_bench_text(r, &out);
+    stk_bench_text(r, stk_table_columns(run), &out);
     stk_bench_json(r, &run->json);
     if (s->dlio)
         put_dlio(run, r, &out);

@@ -189,6 +189,8 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
 bool stk_in_colour(const struct stk_run *run, FILE *f);
 /* Width of the output: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
+/* The same for tables, which are not wrapped or cut in a pipe. */
+unsigned stk_table_columns(const struct stk_run *run);
 
 /* Refuses an output file of --option that cannot be written, before any work is done. Accepts NULL
  * and "-". */

@@ -18,7 +18,7 @@ static const struct stk_opt options[] = {STK_COMMON_OPTIONS};
 static int run_formats(struct stk_run *run)
 {
     struct stk_buf text = STK_BUF_INIT;
-    stk_formats_text(&text);
+    stk_formats_text(stk_table_columns(run), &text);
     stk_formats_json(&run->json);
     return stk_say_text(run, &text);
 }

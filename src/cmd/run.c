@@ -3,6 +3,7 @@
  * errors with hints, exit status. Only this file and the commands print.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #include "record/folder.h"
 #include "advice/judge.h"
 #include "record/launch.h"
+#include "report/report.h"
 
 /* ---- output ------------------------------------------------------------------------------- */
 
@@ -92,6 +94,26 @@ void stk_mute(bool on)
     muted = on;
 }
 
+unsigned stk_table_columns(const struct stk_run *run)
+{
+    return isatty(fileno(text_stream(run))) ? stk_columns(run) : UINT_MAX / 2;
+}
+
+/* To standard error; on a terminal, lines end between words. */
+static void put_line(const char *before, const char *cmd, const char *text)
+{
+    struct winsize ws;
+    struct stk_buf line = STK_BUF_INIT, wrapped = STK_BUF_INIT;
+    stk_buf_printf(&line, "%s%s%s%s", before, cmd ? cmd : "", cmd ? ": " : "", text);
+    unsigned indent = (unsigned)strspn(before, " ");
+    if (isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 40)
+        stk_report_wrapped(stk_buf_cstr(&line) + indent, indent, ws.ws_col, &wrapped);
+    fprintf(stderr, wrapped.len && !wrapped.fail ? "%s" : "%s\n",
+            wrapped.len && !wrapped.fail ? stk_buf_cstr(&wrapped) : stk_buf_cstr(&line));
+    stk_buf_release(&wrapped);
+    stk_buf_release(&line);
+}
+
 void stk_complain(const char *cmd, const char *text)
 {
     if (muted)
@@ -99,14 +121,14 @@ void stk_complain(const char *cmd, const char *text)
     struct stk_buf b = STK_BUF_INIT;
     stk_text_escape(&b, text, strlen(text), SIZE_MAX);
     fflush(stdout);
-    fprintf(stderr, "stoker: %s%s%s\n", cmd ? cmd : "", cmd ? ": " : "", stk_buf_cstr(&b));
+    put_line("stoker: ", cmd, stk_buf_cstr(&b));
     stk_buf_release(&b);
 }
 
 void stk_hint(const char *text)
 {
     if (!muted)
-        fprintf(stderr, "  hint: %s\n", text);
+        put_line("  hint: ", NULL, text);
 }
 
 static bool has_option(const struct stk_cmd *cmd, const char *name)

@@ -183,13 +183,13 @@ static void put_lost(const struct stk_bench_result *r, struct stk_buf *out)
     stk_buf_puts(out, "\nThe other ranks ended; there is no result of the whole.\n");
 }
 
-void stk_bench_text(const struct stk_bench_result *r, struct stk_buf *out)
+void stk_bench_text(const struct stk_bench_result *r, unsigned columns, struct stk_buf *out)
 {
     struct stk_grid t;
     put_lost(r, out);
     if (r->lost >= 0)
         return;
-    stk_grid_init(&t, "ll");
+    stk_grid_init(&t, "lw");
     stk_grid_row(&t, "workload", r->w->name);
     put_utilisation(r, &t);
     put_steps(r, &t);
@@ -198,6 +198,7 @@ void stk_bench_text(const struct stk_bench_result *r, struct stk_buf *out)
     put_evaluation(r, &t);
     put_slowest(r, &t);
     put_stragglers(r, &t);
+    stk_grid_fit(&t, 0, columns);
     stk_grid_render(&t, 0, out);
     stk_grid_release(&t);
     put_ranks(r, out);

@@ -5,7 +5,7 @@
 #include "bench/bench.h"
 #include "bench/series.h"
 
-void stk_bench_text(const struct stk_bench_result *r, struct stk_buf *out);
+void stk_bench_text(const struct stk_bench_result *r, unsigned columns, struct stk_buf *out);
 /* Members of the open object. */
 void stk_bench_json(const struct stk_bench_result *r, struct stk_jw *w);
 void stk_series_text(const struct stk_series *s, struct stk_buf *out);

@@ -6,6 +6,7 @@
 #include "base/confine.h"
 #include "format/format.h"
 #include "report/grid.h"
+#include "report/report.h"
 
 /* ---- formats ------------------------------------------------------------------------------ */
 
@@ -62,20 +63,22 @@ static void format_row(const struct stk_format *f, struct stk_grid *t, struct st
                  compression(f->caps), f->missing ? missing : stk_buf_cstr(suffixes));
 }
 
-void stk_formats_text(struct stk_buf *out)
+void stk_formats_text(unsigned columns, struct stk_buf *out)
 {
     struct stk_buf suffixes = STK_BUF_INIT;
     struct stk_grid t;
-    stk_grid_init(&t, "llllll");
+    stk_grid_init(&t, "lllllw");
     stk_grid_row(&t, "format", "read", "write", "shards", "compress", "names end in");
     size_t i = 0;
     for (; stk_format_at(i) && !stk_format_at(i)->instead; i++)
         format_row(stk_format_at(i), &t, &suffixes);
+    stk_grid_fit(&t, 0, columns);
     stk_grid_render(&t, 0, out);
     stk_buf_reset(&suffixes);
     for (; stk_format_at(i); i++)
         stk_buf_printf(&suffixes, "%s%s", suffixes.len ? ", " : "", stk_format_at(i)->name);
-    stk_buf_printf(out, "\nrecognised, but not read: %s\n", stk_buf_cstr(&suffixes));
+    stk_buf_putc(out, '\n');
+    stk_report_sentence(out, 0, columns, "recognised, but not read: %s", stk_buf_cstr(&suffixes));
     stk_grid_release(&t);
     stk_buf_release(&suffixes);
 }

@@ -5,7 +5,7 @@
 #include "base/json.h"
 
 /* All formats, read and written or not. */
-void stk_formats_text(struct stk_buf *out);
+void stk_formats_text(unsigned columns, struct stk_buf *out);
 /* A member of the open object. */
 void stk_formats_json(struct stk_jw *w);
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #define NARROWEST 6u
+#define WRAPPED   24u /* columns for text that is wrapped, at least */
 
 void stk_grid_init(struct stk_grid *t, const char *align)
 {
@@ -45,6 +46,12 @@ void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
     size_t all = indent;
     for (size_t i = 0; i < t->ncols; i++)
         all += t->width[i] + (i ? 2 : 0);
+    size_t *last = &t->width[t->ncols - 1];
+    if (all > columns && t->align[t->ncols - 1] == 'w') {
+        size_t others = all - *last;
+        *last = others + WRAPPED < columns ? columns - others : WRAPPED;
+        return;
+    }
     for (; all > columns; all--) {
         size_t widest = t->ncols;
         for (size_t i = 0; i < t->ncols; i++)
@@ -84,6 +91,25 @@ static size_t put_cut(const char *cell, size_t n, size_t columns, bool end, stru
     return 3 + (end ? used : all - used);
 }
 
+/* Words on lines of at most `columns`, the first of which has begun; the others begin `at` columns in. */
+static void put_wrapped(const char *cell, size_t columns, size_t at, struct stk_buf *out)
+{
+    size_t used = 0;
+    while (*cell) {
+        size_t blanks = strspn(cell, " "), n = strcspn(cell + blanks, " ");
+        size_t w = stk_text_width(cell + blanks, n);
+        if (used && used + blanks + w > columns) {
+            stk_buf_putc(out, '\n');
+            pad(out, at);
+            used = blanks = 0;
+            cell += strspn(cell, " ");
+        }
+        stk_buf_put(out, cell, blanks + n);
+        used += blanks + w;
+        cell += blanks + n;
+    }
+}
+
 void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *out)
 {
     if (t->text.fail) {
@@ -93,7 +119,7 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
     const char *cell = (const char *)t->text.data;
     for (size_t r = 0; r < t->nrows; r++) {
         pad(out, indent);
-        size_t owed = 0; /* blanks are written only before text, so no line ends in them */
+        size_t at = indent, owed = 0; /* blanks are written only before text, so no line ends in them */
         for (size_t i = 0; i < t->ncols; i++) {
             size_t n = strlen(cell), w = stk_text_width(cell, n);
             bool right = t->align[i] == 'r', cut = w > t->width[i];
@@ -101,11 +127,14 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
             if (n) {
                 pad(out, owed + (right ? fill : 0));
                 owed = 0;
-                if (cut)
+                if (cut && t->align[i] == 'w')
+                    put_wrapped(cell, t->width[i], at, out);
+                else if (cut)
                     fill = t->width[i] - put_cut(cell, n, t->width[i], t->align[i] != 'b', out);
                 else
                     stk_buf_put(out, cell, n);
             }
+            at += t->width[i] + 2;
             owed += (n ? 0 : w) + (right && n ? 0 : fill) + 2;
             cell += n + 1;
         }

@@ -10,7 +10,7 @@
 
 struct stk_grid {
     /* One letter per column: 'l' left, 'r' right; 'e' left, may be cut at its end to fit, 'b' at
-     * its beginning. */
+     * its beginning; 'w' left, the last column only: its words go to further lines to fit. */
     const char *align;
     size_t ncols, nrows;
     struct stk_buf text; /* the cells, NUL-terminated, one after another */
@@ -24,8 +24,8 @@ void stk_grid_row(struct stk_grid *t, ...);
 /* Appends the rows, indented by `indent` blanks, with two blanks between columns. */
 void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *out);
 
-/* Cuts the columns that may be cut until the rows fit: the widest first, none below six. Call it
- * before rendering. */
+/* Wraps the last column, or cuts the columns that may be cut until the rows fit: the widest first, none
+ * below six. Call it before rendering. */
 void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns);
 
 /* A horizontal bar, `fraction` of `width` columns; anything above 0 shows at least a sliver. */

@@ -196,11 +196,13 @@ def test_a_status_of_another_user_is_refused_by_name(stoker, start, data):
 # ---- the screen --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns, rows", [(80, 24), (40, 12)])
-def test_the_screen_of_a_benchmark_fits_and_comes_off(data, columns, rows):
-    """A line that is too long would break the screen, and Ctrl-C leave the terminal unusable."""
-    with Terminal(bench_argv(data, ranks=3), columns, rows) as t:
-        t.until(lambda t: t.shows("trains") or (rows < 20 and t.shows("steps")))
+@pytest.mark.parametrize("columns, rows, more", [(80, 24, []), (40, 12, []), (80, 24, ["training.compute=600s"])])
+def test_the_screen_of_a_benchmark_fits_and_comes_off(data, columns, rows, more):
+    """A line that is too long would break the screen, and Ctrl-C leave the terminal unusable, or its last word on the
+    screen that is taken away: also in a step that is not waited for."""
+    argv = bench_argv(data, ranks=3)
+    with Terminal([*argv, *(f"--set={key}" for key in more)], columns, rows) as t:
+        t.until(lambda t: t.shows("trains") or ((more or rows < 20) and t.shows("steps")))
         last = t.screens()[-1]
         assert len(last) <= rows and max(map(len, last)) <= columns and last[0].startswith("bench  ")
         assert re.search(rb"\x1b\[[0-9;]*3[0-9]m", t.seen)  # in colour
@@ -208,7 +210,8 @@ def test_the_screen_of_a_benchmark_fits_and_comes_off(data, columns, rows):
         t.write(b"\x03")
         assert t.end() == 130 and t.is_as_before()
         after = t.seen.split(b"\x1b[?1049l")[-1]
-    assert b"stopped by an interrupt" in after
+    assert b"stopped by an interrupt" in after and b"does not answer" in after or not more
+    assert b"stopped by an interrupt" in after and all(len(line) <= columns for line in after.split(b"\r\n"))
     assert not (data / BOARD).exists() or b"does not answer" in after  # on a busy machine it is not waited for
 
 
