@@ -182,3 +182,40 @@ const char *stk_proc_variable(const char *env, size_t n, const char *name)
             return env + at + len + 1;
     return NULL;
 }
+
+/* ---- open files --------------------------------------------------------------------------- */
+
+bool stk_proc_has_open(int proc_fd, pid_t pid, const struct stat *file, bool reads)
+{
+    struct stk_dir d;
+    struct stat st, link;
+    char path[64];
+    bool found = false;
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = stk_dir_take(&d, fd, path, NULL);
+    for (const struct dirent *e; !rc && !found && (e = stk_dir_next(&d));)
+        found = fstatat(fd, e->d_name, &st, 0) == 0 && st.st_ino == file->st_ino &&
+                st.st_dev == file->st_dev &&
+                (!reads || (fstatat(fd, e->d_name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+                            link.st_mode & S_IRUSR));
+    (void)stk_dir_end(&d, rc, NULL); /* one that cannot be asked is as good as another's */
+    return found;
+}
+
+pid_t stk_proc_stopped_with(const struct stat *file)
+{
+    struct stk_proc_stat st;
+    struct stk_dir d;
+    pid_t found = 0;
+    int proc = stk_host_open("/proc", O_RDONLY | O_DIRECTORY);
+    int rc = stk_dir_take(&d, proc, "/proc", NULL);
+    for (const struct dirent *e; !rc && !found && (e = stk_dir_next(&d));) {
+        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+        if (pid > 0 && stk_proc_stat(proc, pid, &st) && (st.state == 'T' || st.state == 't') &&
+            stk_proc_has_open(proc, pid, file, false))
+            found = pid;
+    }
+    (void)stk_dir_end(&d, rc, NULL);
+    return found;
+}

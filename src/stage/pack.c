@@ -27,6 +27,7 @@ struct packing {
     int (*pack)(void *user, const char *dst, struct stk_err *err);
     struct stk_stage_result *r;
     struct stk_tier_source begun; /* the set without files */
+    struct stk_stall stall;
 };
 
 uint64_t stk_stage_pack_identity(const struct stk_source *src, const char *form)
@@ -214,8 +215,9 @@ static int attempt(struct packing *p, struct stk_err *err)
         return rc == 1 ? is_there(p) : rc;
     rc = stk_tier_set_open(p->tier, &p->begun, &begun, err);
     if (rc == 0 && !stk_tier_set_alone(begun)) {
+        rc = stk_stage_stalled(begun, &p->stall, 0, err);
         stk_tier_set_close(begun);
-        return 0;
+        return rc;
     }
     if (rc == 0 && find(p, err) == 1) { /* completed since */
         stk_tier_set_close(begun);

@@ -38,6 +38,15 @@ uint64_t stk_copying_hash(const struct stk_copying *c, const void *p, size_t n);
 int stk_copy_large(struct stk_copying *c, const size_t *number, size_t n, struct stk_copy_result *r,
                    struct stk_err *err);
 
+/* stage.c: for a wait for other processes. Zero at its begin. */
+struct stk_stall {
+    double since, looked;
+    uint64_t there;
+};
+/* An error (STK_E_EXISTS) if the one that fills the set is stopped, or writes nothing for long. there:
+ * bytes in the copy; of a set without files, only the former is asked. */
+int stk_stage_stalled(struct stk_tier_set *set, struct stk_stall *w, uint64_t there,
+                      struct stk_err *err);
 /* stage.c: removes what was begun of former states of the source, which nobody needs. */
 void stk_stage_remove_old(struct stk_tier *tier, const char *source, const char *form,
                           const char *id);

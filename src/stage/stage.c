@@ -17,6 +17,8 @@
 #include "stage/target.h"
 
 #define POLL_NS   50000000l /* between two looks at what other processes do */
+#define STOPPED_S 5.0       /* without a byte from others until it is asked who is stopped */
+#define STALL_S   1800.0    /* and until they are not waited for any more: a slow rate is no fault */
 #define TRIES_MAX 3         /* of publishing, when a file of the copy was changed meanwhile */
 
 struct staging {
@@ -25,6 +27,7 @@ struct staging {
     struct stk_tier_set *set;
     const struct stk_stage_options *o;
     struct stk_stage_result *r;
+    struct stk_stall stall;
     uint64_t before;  /* bytes in the copy when the current round began */
     _Atomic bool any; /* a parcel was put */
 };
@@ -147,11 +150,34 @@ static int gather_missing(struct staging *s, struct stk_part **part, size_t *n, 
     return rc;
 }
 
+int stk_stage_stalled(struct stk_tier_set *set, struct stk_stall *w, uint64_t there,
+                      struct stk_err *err)
+{
+    double now = stk_now();
+    if (!w->since || there != w->there) {
+        *w = (struct stk_stall){.since = now, .there = there, .looked = now};
+        return 0;
+    }
+    if (now - w->looked < STOPPED_S)
+        return 0;
+    w->looked = now;
+    int rc = stk_tier_check_stopped(set, err);
+    if (rc)
+        return rc;
+    if (now - w->since < STALL_S || !stk_tier_set_source(set)->count)
+        return 0;
+    return stk_err_set(err, STK_E_EXISTS, stk_tier_set_source(set)->path, -1,
+                       "another process copies the same data and has written nothing for %.0f min: "
+                       "end it",
+                       (now - w->since) / 60);
+}
+
 static int pause_for_others(struct staging *s, struct stk_err *err)
 {
     struct stk_tier_state st;
     nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     int rc = stk_tier_state(s->set, &st, err);
+    rc = rc ? rc : stk_stage_stalled(s->set, &s->stall, st.bytes_there, err);
     if (rc == 0 && tell(s, STK_STAGE_WAIT, st.bytes_there))
         rc = stopped(err);
     return rc;

@@ -70,8 +70,7 @@ static int adopt(struct stk_tier_set *s, uint64_t file, struct stk_err *err)
 int stk_tier_adopt_file(struct stk_tier_set *s, uint64_t file, struct stk_err *err)
 {
     if (!stk_tier_file_lock(s, file, false))
-        return stk_err_set(err, STK_E_STOPPED, s->path, -1,
-                           "another process has locked a file of the copy and does not go on");
+        return stk_tier_held_up(s->ledger, s->path, err);
     int rc = adopt(s, file, err);
     stk_tier_file_unlock(s, file);
     return rc;

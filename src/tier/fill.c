@@ -132,8 +132,7 @@ static int put_locked(struct stk_tier_set *s, uint64_t file, uint64_t parcel, co
                       size_t n, uint64_t hash, struct stk_err *err)
 {
     if (!stk_tier_file_lock(s, file, false))
-        return stk_err_set(err, STK_E_STOPPED, s->path, -1,
-                           "another process has locked a file of the copy and does not go on");
+        return stk_tier_held_up(s->ledger, s->path, err);
     int fd = stk_tier_copy_open(s, file, true, err);
     int rc = fd < 0 ? fd : put_part(s, file, parcel, fd, p, n, hash, err);
     if (fd >= 0)
@@ -246,8 +245,7 @@ int stk_tier_finish_file(struct stk_tier_set *s, uint64_t file, const uint64_t *
                          struct stk_err *err)
 {
     if (!stk_tier_file_lock(s, file, false))
-        return stk_err_set(err, STK_E_STOPPED, s->path, -1,
-                           "another process has locked a file of the copy and does not go on");
+        return stk_tier_held_up(s->ledger, s->path, err);
     int rc = finish_locked(s, file, hash, err);
     stk_tier_file_unlock(s, file);
     return rc;

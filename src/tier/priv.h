@@ -200,6 +200,9 @@ void stk_tier_look_published(struct stk_tier_set *s);
 /* Writes the lease of a filler; best effort. */
 void stk_tier_lease_write(struct stk_tier_set *s);
 
+/* For a lock on the file fd that was not got in time: STK_E_EXISTS, and who may have it. */
+int stk_tier_held_up(int fd, const char *path, struct stk_err *err);
+
 /* ---- files of a set (stamp.c) ---- */
 
 /* A tag that no entry of the file has. */

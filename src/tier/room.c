@@ -303,8 +303,7 @@ static int refill(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
     struct stk_tier *t = s->tier;
     uint64_t more = 0;
     if (!lock_account(t))
-        return stk_err_set(err, STK_E_STOPPED, t->path, -1,
-                           "another process has locked the tier and does not go on");
+        return stk_tier_held_up(t->account, t->path, err);
     int rc = grant(s, bytes, &more, err);
     if (rc == 0)
         rc = write_reserved(s, reserved_in(s->ledger) + more, err);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "host/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS 1800000 /* for one that publishes */
+#define LOOK_MS 5000
 
 /* ---- one parcel ---- */
 
@@ -87,12 +89,44 @@ int stk_tier_state(struct stk_tier_set *s, struct stk_tier_state *st, struct stk
     return stk_ledger_each(s, count_file, st, err);
 }
 
+/* ---- waiting for other processes ---- */
+
+static pid_t stopped_with(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? stk_proc_stopped_with(&st) : 0;
+}
+
+static int is_stopped(const char *path, pid_t pid, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_EXISTS, path, -1,
+                       "process %ld works on the same copy and is stopped: let it go on (kill -CONT "
+                       "%ld), or end it",
+                       (long)pid, (long)pid);
+}
+
+int stk_tier_check_stopped(const struct stk_tier_set *s, struct stk_err *err)
+{
+    pid_t pid = stopped_with(s->ledger);
+    return pid ? is_stopped(s->path, pid, err) : 0;
+}
+
+int stk_tier_held_up(int fd, const char *path, struct stk_err *err)
+{
+    pid_t pid = stopped_with(fd);
+    return pid ? is_stopped(path, pid, err)
+               : stk_err_set(err, STK_E_EXISTS, path, -1,
+                             "another process has locked a part of it and does not go on");
+}
+
 /* ---- publishing ---- */
 
+/* The other one may be syncing much. */
 static bool lock_publish(struct stk_tier_set *s)
 {
     for (int i = 0; stk_tier_lock(s->ledger, F_WRLCK, STK_LOCK_PUBLISH, 1) < 0; i++) {
-        if (i >= WAIT_MS || (errno != EAGAIN && errno != EACCES))
+        if (i >= WAIT_MS || (errno != EAGAIN && errno != EACCES) ||
+            (i % LOOK_MS == LOOK_MS - 1 && stopped_with(s->ledger)))
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
@@ -138,8 +172,7 @@ static int rename_copy(struct stk_tier_set *s, struct stk_err *err)
 int stk_tier_publish(struct stk_tier_set *s, char **path, struct stk_err *err)
 {
     if (!lock_publish(s))
-        return stk_err_set(err, STK_E_STOPPED, s->path, -1,
-                           "another process publishes the copy and does not go on");
+        return stk_tier_held_up(s->ledger, s->path, err);
     stk_tier_look_published(s);
     int rc = stk_ledger_each(s, check_file, s, err);
     if (rc == 0 && !atomic_load(&s->published))
@@ -150,6 +183,7 @@ int stk_tier_publish(struct stk_tier_set *s, char **path, struct stk_err *err)
     *path = stk_tier_set_path(s);
     return *path ? 0 : stk_err_nomem(err, PATH_MAX);
 }
+
 
 /* ---- checking bytes ---- */
 

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -355,6 +356,26 @@ def test_max_rate_keeps_what_was_read(site):
         err = run.communicate(timeout=PATIENCE_S)[1]
         assert run.returncode in status and said in err, (run.returncode, err)
     assert listed(site)[0]["bytes_there"] >= 4 << 20
+
+
+@pytest.mark.parametrize("how", [[], ["--wait"]], ids=["copies", "waits"])
+def test_one_that_is_stopped_is_not_waited_for(site, how):
+    """A stage that somebody had stopped (Ctrl-Z) kept every other job that wants the data for ever."""
+    (site / "large").mkdir()
+    (site / "large/large.bin").write_bytes(os.urandom(4 << 20) * 4)
+    first = subprocess.Popen([STOKER, "stage", "large", "tier", "--max-rate", "1K"], cwd=site, env=clean_env(),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until(lambda: (site / "tier/tier.json").exists() and listed(site) and listed(site)[0]["bytes_there"])
+        first.send_signal(signal.SIGSTOP)
+        done = stage(site, "large", "tier", *how, rc=(0, 3))  # what it has not claimed, is copied
+        if done.rc == 3:
+            assert f"process {first.pid} works on the same copy and is stopped" in done.err
+            assert only_line(done) == site / "large"
+    finally:
+        first.kill()
+        first.communicate()
+    same_tree(only_line(stage(site, "large", "tier")), site / "large")
 
 
 def test_a_limit_that_cannot_work_leaves_nothing(site):
