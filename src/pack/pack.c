@@ -442,7 +442,8 @@ static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_
     for (size_t i = 0; i < p->first.nfields; i++) {
         const struct stk_field *f = &p->first.field[i];
         uint8_t dtype = f->value.dtype;
-        if (f->value.kind != STK_ARRAY || dtype == STK_I64 || dtype == STK_F64 || dtype == STK_BOOL)
+        bool truth = dtype == STK_BOOL && (!p->cfg.columns || !f->value.ndim);
+        if (f->value.kind != STK_ARRAY || dtype == STK_I64 || dtype == STK_F64 || truth)
             continue;
         if (named++ < 4)
             stk_buf_printf(&why, "%s%.*s was %s", named > 1 ? ", " : "",

@@ -349,6 +349,8 @@ def matlab(path, arrays, **kwargs):
             d = f.create_dataset(name, data=a.T, **(kwargs if a.size > 4 else {}))
             d.attrs["MATLAB_class"] = np.bytes_("double")
         f["#refs#/a"] = np.zeros(9)
+        f["text"] = np.zeros((50, 1), "u2")
+        f["text"].attrs["MATLAB_class"] = np.bytes_("char")
         f["none"] = np.zeros(2, "u8")
         f["none"].attrs.update(MATLAB_class=np.bytes_("double"), MATLAB_empty=1)
     with open(path, "r+b") as f:
@@ -363,7 +365,7 @@ def test_matlab(stoker, tmp_path, kwargs):
     matlab(tmp_path / "a.mat", {"x": x, "y": y, "boxes": boxes, "row": y.T, "mean": np.zeros((1, 4))}, **kwargs)
     same(read_back(stoker, tmp_path / "a.mat", tmp_path), {"x": x, "y": y[:, 0], "boxes": boxes, "row": y[:, 0]})
     left_out, taken = notes(stoker, tmp_path / "a.mat")
-    assert left_out["dataset"] == {"mean", "none"} and "MATLAB" in taken["array"]
+    assert left_out["dataset"] == {"mean", "none", "text"} and "MATLAB" in taken["array"]
     images = np.arange(7. * 5 * 3 * 50).reshape(7, 5, 3, 50)
     matlab(tmp_path / "b.mat", {"images": images, "y": y}, **kwargs)
     same(read_back(stoker, tmp_path / "b.mat", tmp_path), {"images": images.T, "y": y[:, 0]})
@@ -371,7 +373,7 @@ def test_matlab(stoker, tmp_path, kwargs):
 
 def test_samples_that_matlab_stores_apart(stoker, tmp_path):
     matlab(tmp_path / "a.mat", {"x": np.zeros((5000, 4999)), "y": np.zeros((5000, 1))}, compression="gzip")
-    assert notes(stoker, tmp_path / "a.mat")[0]["dataset"] == {"x", "none"}
+    assert notes(stoker, tmp_path / "a.mat")[0]["dataset"] == {"x", "none", "text"}
 
 
 def test_open_for_writing(stoker, tmp_path):

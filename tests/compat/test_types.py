@@ -296,10 +296,11 @@ def test_types_that_change_are_said(stoker, tmp_path, form, said):
     """float32 and uint8 came back as float64 and int64, and nothing said so."""
     numpy = pytest.importorskip("numpy")
     numpy.savez(tmp_path / "a.npz", x=numpy.arange(6, dtype="f4").reshape(3, 2), u=numpy.arange(3, dtype="u1"),
-                label=numpy.arange(3), y=numpy.arange(3.), b=numpy.array([True, False, True]))
+                label=numpy.arange(3), y=numpy.arange(3.), b=numpy.array([True, False, True]),
+                c=numpy.ones((3, 2), bool))
     taken = stoker("pack", tmp_path / "a.npz", tmp_path / "o", "--format", form, "--json", "-",
                    "-q").json()["result"]["taken"]
     assert [t["because"].split(";")[0] for t in taken if t["what"] == "type"] == \
-        (["x was float32, u was uint8"] if said else [])
+        (["x was float32, u was uint8" + (", c was bool" if form == "csv" else "")] if said else [])
     again = stoker("pack", tmp_path / "o", tmp_path / "o2", "--format", form, "--json", "-", "-q").json()["result"]
     assert not [t for t in again["taken"] if t["what"] == "type"]

@@ -130,7 +130,13 @@ static int add_described(struct visit *v, hid_t type, const struct stk_h5_datase
 /* MATLAB stores all arrays with two dimensions or more, the last one first. */
 static void describe_matlab(hid_t ds, struct stk_h5_dataset *d)
 {
-    d->matlab = d->rank >= 2 && stk_h5.Aexists(ds, "MATLAB_class") > 0;
+    char class[32];
+    d->matlab =
+        d->rank >= 2 && stk_h5_text_attribute(ds, "MATLAB_class", class, sizeof class);
+    if (d->matlab && strcmp(class, "char") == 0) {
+        d->type.what = STK_H5_REFUSED;
+        snprintf(d->type.why, sizeof d->type.why, "it is MATLAB's text, a number for each letter");
+    }
     d->flat = d->matlab && d->rank == 2 && (d->dim[0] == 1 || d->dim[1] == 1);
     if (stk_h5.Aexists(ds, "MATLAB_empty") > 0) { /* it holds the dimensions */
         d->type.what = STK_H5_REFUSED;
@@ -174,19 +180,9 @@ static int describe(struct visit *v, hid_t ds, const char *name)
 static bool is_netcdf_axis(hid_t ds)
 {
     static const char mark[] = "This is a netCDF dimension but not a netCDF variable";
-    char text[128] = "";
-    if (stk_h5.Aexists(ds, "NAME") <= 0)
-        return false;
-    hid_t attr = stk_h5.Aopen(ds, "NAME", H5P_DEFAULT),
-          type = attr < 0 ? -1 : stk_h5.Aget_type(attr);
-    if (type >= 0 && stk_h5.Tget_class(type) == H5T_STRING && stk_h5.Tis_variable_str(type) == 0 &&
-        stk_h5.Tget_size(type) < sizeof text && stk_h5.Aget_storage_size(attr) < sizeof text)
-        (void)stk_h5.Aread(attr, type, text);
-    if (type >= 0)
-        stk_h5.Tclose(type);
-    if (attr >= 0)
-        stk_h5.Aclose(attr);
-    return strncmp(text, mark, sizeof mark - 1) == 0;
+    char text[128];
+    return stk_h5_text_attribute(ds, "NAME", text, sizeof text) &&
+           strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
 /* Checked first: to get the shape of a view, libhdf5 opens the files it names. */

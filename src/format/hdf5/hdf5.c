@@ -212,25 +212,8 @@ static int choose_columns(struct listing *t, struct stk_err *err)
 /* The kind from the attribute; BYTES without it. */
 static uint8_t ragged_kind(hid_t ds)
 {
-    char text[16] = "";
-    if (stk_h5.Aexists(ds, STK_RAGGED_KIND) <= 0)
-        return STK_BYTES;
-    hid_t attr = stk_h5.Aopen(ds, STK_RAGGED_KIND, H5P_DEFAULT);
-    hid_t type = stk_h5.Tcopy(*stk_h5.T_C_S1);
-    hid_t stored = attr < 0 ? -1 : stk_h5.Aget_type(attr);
-    hid_t space = attr < 0 ? -1 : stk_h5.Aget_space(attr);
-    if (stored >= 0 && space >= 0 && stk_h5.Sget_simple_extent_npoints(space) == 1 &&
-        stk_h5.Tget_class(stored) == H5T_STRING && stk_h5.Tis_variable_str(stored) == 0 &&
-        stk_h5.Tset_size(type, sizeof text) >= 0)
-        (void)stk_h5.Aread(attr, type, text);
-    text[sizeof text - 1] = '\0';
-    if (space >= 0)
-        stk_h5.Sclose(space);
-    if (stored >= 0)
-        stk_h5.Tclose(stored);
-    stk_h5.Tclose(type);
-    if (attr >= 0)
-        stk_h5.Aclose(attr);
+    char text[16];
+    (void)stk_h5_text_attribute(ds, STK_RAGGED_KIND, text, sizeof text);
     return stk_ragged_kind_find(text, strlen(text));
 }
 

@@ -34,6 +34,9 @@ struct stk_h5_type {
     char why[160];
 };
 
+/* The text of an attribute, of either kind of string, cut to n. False: there is none. */
+bool stk_h5_text_attribute(hid_t object, const char *name, char *to, size_t n);
+
 /* Describes a dataset's type; never fails, but may say REFUSED. */
 void stk_h5_describe_type(hid_t type, unsigned addr_size, struct stk_h5_type *out);
 

@@ -70,19 +70,9 @@ static int read_numbers(hid_t ds, const char *name, size_t most, struct numbers 
 /* netCDF's classic types have no signs: an attribute tells that there is none. */
 static bool is_unsigned(hid_t ds)
 {
-    char text[8] = "";
-    if (stk_h5.Aexists(ds, "_Unsigned") <= 0)
-        return false;
-    hid_t attr = stk_h5.Aopen(ds, "_Unsigned", H5P_DEFAULT);
-    hid_t type = attr < 0 ? -1 : stk_h5.Aget_type(attr);
-    if (type >= 0 && stk_h5.Tget_class(type) == H5T_STRING && stk_h5.Tis_variable_str(type) == 0 &&
-        stk_h5.Aget_storage_size(attr) < sizeof text)
-        (void)stk_h5.Aread(attr, type, text);
-    if (type >= 0)
-        stk_h5.Tclose(type);
-    if (attr >= 0)
-        stk_h5.Aclose(attr);
-    return strncasecmp(text, "true", 4) == 0;
+    char text[8];
+    return stk_h5_text_attribute(ds, "_Unsigned", text, sizeof text) &&
+           strncasecmp(text, "true", 4) == 0;
 }
 
 /* ---- stored values that mean none ---- */

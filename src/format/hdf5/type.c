@@ -6,6 +6,35 @@
 
 #include <stdio.h>
 
+bool stk_h5_text_attribute(hid_t object, const char *name, char *to, size_t n)
+{
+    to[0] = '\0';
+    if (stk_h5.Aexists(object, name) <= 0)
+        return false;
+    hid_t attr = stk_h5.Aopen(object, name, H5P_DEFAULT);
+    hid_t type = attr < 0 ? -1 : stk_h5.Aget_type(attr);
+    hid_t space = attr < 0 ? -1 : stk_h5.Aget_space(attr);
+    bool text = type >= 0 && space >= 0 && stk_h5.Tget_class(type) == H5T_STRING &&
+                stk_h5.Sget_simple_extent_npoints(space) == 1;
+    if (text && stk_h5.Tis_variable_str(type) > 0) {
+        char *own = NULL;
+        if (stk_h5.Aread(attr, type, &own) >= 0 && own)
+            snprintf(to, n, "%s", own);
+        stk_h5.free_memory(own);
+    } else if (text && stk_h5.Tget_size(type) < 4096) {
+        char fixed[4096];
+        size_t len = stk_h5.Aread(attr, type, fixed) >= 0 ? stk_h5.Tget_size(type) : 0;
+        snprintf(to, n, "%.*s", (int)len, fixed);
+    }
+    if (space >= 0)
+        stk_h5.Sclose(space);
+    if (type >= 0)
+        stk_h5.Tclose(type);
+    if (attr >= 0)
+        stk_h5.Aclose(attr);
+    return to[0] != '\0';
+}
+
 static void refuse(struct stk_h5_type *t, const char *why)
 {
     t->what = STK_H5_REFUSED;
