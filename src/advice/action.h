@@ -82,6 +82,7 @@ struct stk_action {
         const char *shuffle, *last, *decode; /* last: set for data that is read in order, whole */
         uint64_t batch, threads;
         bool labelled;    /* samples lie in one folder per class */
+        bool parts;       /* a sample is a file of each of two folders: images/ and masks/ */
         bool batch_known; /* it is the program's own */
         bool size_known;  /* the image size in `decode` is the program's own */
     } loader;

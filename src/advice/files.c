@@ -283,6 +283,7 @@ static bool in_torch(struct advisor *ad, const char *folder)
 static void parts_actions(struct advisor *ad, struct stk_finding *f, const char *parent, bool known)
 {
     struct stk_action loader = stk_advice_loader(ad, parent), pack = stk_advice_pack(ad, parent);
+    loader.loader.parts = true;
     if (!known) {
         stk_advice_do(ad, f,
                       "Each sample is a file of each folder, read one after the other: read more "

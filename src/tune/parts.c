@@ -78,8 +78,27 @@ static int describe(struct stk_tuner *t, const char *source, struct stk_tune_par
     return rc;
 }
 
+/* A finding says that each sample is a file of each of two folders, of which the data is one or both. */
+static void find_sides(struct stk_tuner *t, const char *source)
+{
+    for (size_t i = 0; source && i < t->plan->nactions && !t->out->sides; i++) {
+        const struct stk_action *a = &t->plan->action[i];
+        size_t n = a->loader.parts && a->path ? strlen(a->path) : 0;
+        const char *rest = n && strncmp(source, a->path, n) == 0 ? source + n : NULL;
+        if (!rest || (*rest && (*rest != '/' || strchr(rest + 1, '/'))))
+            continue;
+        t->out->sides = stk_tune_text(t, "%s", a->path);
+        t->out->sides_packed = stk_tune_text(t, "%s-packed", a->path);
+        stk_tune_note(t->out,
+                      "Each sample is a file of each of two folders: stoker's loader gives both as "
+                      "fields of one sample, and your code decodes them. The runs read only the "
+                      "first of the two with the loader: it gains more than they show");
+    }
+}
+
 int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err *err)
 {
+    find_sides(t, source);
     struct stk_tune *out = t->out;
     size_t n = 0, others = 0;
     int rc = source ? count_folders(t, source, out->part, &n, &others, err) : 0;
@@ -131,10 +150,28 @@ static void set_loader(const struct stk_tune *t, const struct stk_tune_part *p, 
         a->note = "the validation set: every sample once, in order, nothing random";
 }
 
+/* Both sides, and nothing decoded. */
+static void act_on_sides(const struct stk_tune *t, const struct stk_action *a,
+                         struct stk_action *out)
+{
+    bool packed = a->path && strcmp(a->path, STK_TUNE_PACKED) == 0;
+    *out = *a;
+    out->path = packed ? t->sides_packed : t->sides;
+    out->loader.parts = true;
+    if (a->kind == STK_ACT_PACK)
+        out->to = t->sides_packed;
+    else if (strcmp(t->framework, "torch") == 0)
+        out->kind = STK_ACT_MAP_DATASET;
+}
+
 size_t stk_tune_act_parts(const struct stk_tune *t, const struct stk_action *a,
                           struct stk_action *out)
 {
     bool packs = a->kind == STK_ACT_PACK;
+    if (t->sides && (packs || a->kind == STK_ACT_LOADER)) {
+        act_on_sides(t, a, out);
+        return 1;
+    }
     if (!t->nparts || !(packs || a->kind == STK_ACT_LOADER)) {
         *out = *a;
         return 1;

@@ -175,6 +175,9 @@ struct stk_tune {
     const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
     struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
     size_t nparts;             /* 0: there is no data */
+    /* The folder of images/ and masks/, one dataset for the loader, and where it is packed; NULL:
+     * there is none. What is measured, and patched, are the files of one of them. */
+    const char *sides, *sides_packed;
     bool shuffles;
     const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */

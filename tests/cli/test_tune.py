@@ -316,6 +316,19 @@ def test_a_dataset(stoker, images):
     assert not [n for n in os.listdir(images[0].parent) if n.startswith(("stoker-", "images."))]
 
 
+@pytest.mark.parametrize("part", ["train", "images/val2017"])
+def test_nothing_is_written_where_programs_list(stoker, tmp_path, part):
+    """Another job's ImageFolder takes a folder in the dataset for a class without pictures."""
+    data = tmp_path / "det" / part
+    data.mkdir(parents=True)
+    (data / "1.bin").write_bytes(bytes(5000))
+    before = sorted(tmp_path.rglob("*"))
+    stoker("tune", data, "--only", "checkpoint", "--keep", "--near", tmp_path)
+    assert [p.name.split(".")[0] for p in set(tmp_path.iterdir()) - {tmp_path / "det"}] == ["stoker-tune"]
+    assert sorted(p for p in tmp_path.rglob("*") if "stoker-tune" not in str(p)) == before
+    assert not list((tmp_path / "det").rglob("stoker*"))
+
+
 def test_a_dataset_of_one_file(stoker, tmp_path, images):
     """HDF5, tar and CSV datasets are often one file: it is tuned, not the folder that it happens to be in."""
     data = tmp_path / "data"

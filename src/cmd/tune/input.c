@@ -55,6 +55,8 @@ static void take_decode(const struct stk_judged *j, const struct stk_tune_plan *
 {
     for (size_t i = 0; i < plan->nactions && !out->decode; i++) {
         const struct stk_action *a = &plan->action[i];
+        if (a->loader.parts) /* decoding one part alone would not fit the other */
+            return;
         bool decodes = a->kind == STK_ACT_LOADER && a->loader.decode && !a->loader.last;
         if (!decodes || !strchr(a->loader.decode, ':'))
             continue;
