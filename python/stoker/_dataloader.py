@@ -6,6 +6,7 @@ one for datasets with code of their own.
 
 import collections
 import hashlib
+import os
 import weakref
 
 import torch
@@ -169,6 +170,10 @@ def DataLoader(*args, **named):
     """
     from stoker import _pictures, _primed
     given = Given(args, named)
+    if isinstance(given.get("dataset"), (str, bytes, os.PathLike)):
+        raise TypeError(f"stoker.torch.DataLoader takes a dataset, as torch's does, and not a path: "
+                        f"stoker.torch.Loader({given['dataset']!r}, …) reads a path, with the same arguments, and "
+                        f"stoker.torch.MapDataset({given['dataset']!r}) is a dataset")
     why = given.only_for_torch()
     if "dataset" in given and why:
         if _pictures.folder_of(given["dataset"]) or any(_primed.asked_by(given["dataset"]).values()):

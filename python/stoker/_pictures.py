@@ -108,6 +108,10 @@ class ImageFolder(MapDataset):
         at = {key: i for i, key in enumerate(keys)}
         numbers = [at.get(path[top:]) for path, _ in samples]
         lacks = [path for (path, _), n in zip(samples, numbers) if n is None]
+        other = files.changed(self.root, keys, have) if have.path != self.root and "data" in have.fields else []
+        if other:
+            files.say_changed(self.root, other, have.path)
+            return _Unpacked(classes, samples)
         if lacks or list(have.classes) != classes:
             why = f"does not have {lacks[0]}" if lacks else "has other classes"
             warn(f"{self.root} is read by its files, nothing is read ahead by stoker: its dataset {have.path} {why}")

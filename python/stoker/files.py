@@ -8,12 +8,13 @@ A file that is not in it is opened where it is. With stoker.torch.DataLoader, th
 
 import array
 import builtins
+import concurrent.futures
 import io
 import os
 import pathlib
 
 from stoker import _moved, _rows, _stoker
-from stoker._errors import Error
+from stoker._errors import Error, warn
 from stoker.dataset import Dataset
 from stoker.loader import Loader
 
@@ -137,6 +138,51 @@ def keys_of(folder, place, packed):
     return _keys(packed)
 
 
+# ---- what has changed since ----------------------------------------------------------------------
+
+LOOKS = 1000  # at files, evenly spread: to ask about each of a million takes as long as to read them
+COMPARED = 100
+
+
+def _newest(path):
+    """When a file or a folder was changed last; a change that sets the time back is one, too."""
+    try:
+        at = os.stat(path)
+    except OSError:
+        return 0
+    return max(at.st_mtime, at.st_ctime)
+
+
+def changed(folder, keys, packed):
+    """The files that no longer have the bytes that were packed, as names below the folder. Of a folder in which files
+    came, went or were replaced, all are looked at (up to 20 times LOOKS), else some."""
+    made = _newest_of_manifest(packed.path)
+    if made is None or not os.path.isdir(folder):
+        return []
+    with concurrent.futures.ThreadPoolExecutor(16) as threads:
+        below = sorted({os.path.dirname(key) for key in keys})
+        times = dict(zip(below, threads.map(lambda name: _newest(os.path.join(folder, name)), below)))
+        some = range(0, len(keys), max(1, len(keys) // LOOKS))
+        there = [i for i, key in enumerate(keys) if times[os.path.dirname(key)] > made][:20 * LOOKS]
+        look = sorted({*some, *there})
+        times = list(threads.map(lambda i: _newest(os.path.join(folder, keys[i])), look))
+    newer = [i for i, time in zip(look, times) if time > made]
+    return [keys[i] for k, i in enumerate(newer)
+            if k >= COMPARED or not _is_same(os.path.join(folder, keys[i]), packed[i][Files.FIELD])]
+
+
+def _newest_of_manifest(place):
+    try:
+        return os.stat(os.path.join(place, "manifest.json")).st_mtime
+    except OSError:
+        return None
+
+
+def say_changed(folder, names, place):
+    more = f" and {len(names) - 1} more" if names[1:] else ""
+    warn(f"{os.path.join(folder, names[0])}{more}: changed after {place} was packed, so the file itself is read. Pack again")
+
+
 def _opened(key):
     _, folder, place = key
     try:
@@ -146,7 +192,10 @@ def _opened(key):
         keys = keys_of(folder, place, packed)
         if not _is_same(os.path.join(folder, keys[0]), packed[0][Files.FIELD]):
             return _rows.unread(folder, f"{place} has other data")
-        return Files(key, packed, {name: i for i, name in enumerate(keys)})
+        other = set(changed(folder, keys, packed))
+        if other:
+            say_changed(folder, sorted(other), place)
+        return Files(key, packed, {name: i for i, name in enumerate(keys) if name not in other})
     except (Error, OSError) as why:
         return _rows.unread(folder, why)
 

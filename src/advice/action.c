@@ -361,10 +361,10 @@ static const char *words(struct places *p, const char *const *word, size_t n, co
 }
 
 /* The command is an argument of a shell itself, so its own paths are quoted twice. */
-static void set_copy(struct places *p)
+static void set_copy(struct places *p, const char *code)
 {
     struct stk_buf inner = STK_BUF_INIT;
-    stk_code_fill(&inner, STK_SHELL, stk_code_stage_copy_sh, p->at, false);
+    stk_code_fill(&inner, STK_SHELL, code, p->at, false);
     inner.len -= inner.len > 0; /* its line break */
     set(p, "COPY", keep(p, &inner));
 }
@@ -398,7 +398,8 @@ static void put_stage(const struct rendering *s)
     set_raw(&p, "EACH_NODE", each_node(s));
     set_raw(&p, "SOURCES", words(&p, a->paths, a->npaths, " ", ""));
     set_raw(&p, "PATTERNS", words(&p, a->pattern, a->npatterns, " -o ", "-name "));
-    set_copy(&p);
+    set_copy(&p, code == stk_code_stage_matching_sh ? stk_code_stage_copy_found_sh
+                                                    : stk_code_stage_copy_sh);
     put_filled(s, STK_SHELL, code, &p, false);
 }
 

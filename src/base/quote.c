@@ -61,6 +61,23 @@ void stk_quote_word(struct stk_buf *out, const char *s, size_t n)
         stk_quote_raw(out, s, n);
 }
 
+void stk_quote_tar(struct stk_buf *out, const char *name)
+{
+    size_t n = strlen(name);
+    if (name[0] == '-')
+        stk_buf_puts(out, "./");
+    for (size_t i = 0; i < n;) {
+        size_t len = showable(name + i, n - i);
+        bool edge = name[i] == ' ' && (i == 0 || i + 1 == n); /* tar cuts it off */
+        if (len && name[i] != '\\' && !edge) {
+            stk_buf_put(out, name + i, len);
+            i += len;
+        } else {
+            stk_buf_printf(out, "\\%03o", (unsigned)(unsigned char)name[i++]);
+        }
+    }
+}
+
 void stk_quote_shell(struct stk_buf *out, const char *path)
 {
     if (path[0] == '-')

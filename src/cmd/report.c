@@ -105,8 +105,9 @@ static const struct stk_opt options[] = {
      .arg = "DIR",
      .incidental = true,
      .offset = offsetof(struct settings, list_read),
-     .help = "Print the names, relative to DIR, of the files below it that were read, one per line "
-             "(for `tar -T`)"},
+     .help = "Print the names, relative to DIR, of the files below it that were read, one per line, "
+             "quoted for GNU tar: `tar -C DIR -cf FILE -T LIST`, without --null and "
+             "--verbatim-files-from"},
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
@@ -211,7 +212,6 @@ static int write_files(struct stk_run *run, const struct stk_analysis *a)
     return rc;
 }
 
-/* Names are printed as they are: a program reads them. */
 static int list_read(struct stk_run *run, const struct stk_analysis *a)
 {
     const struct settings *s = run->settings;
@@ -223,8 +223,7 @@ static int list_read(struct stk_run *run, const struct stk_analysis *a)
     stk_buf_release(&out);
     if (rc || !left)
         return rc;
-    stk_complain("report", "the list is not complete: the profile has some files only as groups, "
-                           "or their names contain a line break");
+    stk_complain("report", "the list is not complete: the profile has some files only as groups");
     return STK_EXIT_PARTLY;
 }
 

@@ -5,6 +5,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/quote.h"
 #include "report/report_priv.h"
 
 /* A row being written, with its commas. */
@@ -338,10 +339,12 @@ size_t stk_report_list_read(const struct stk_analysis *a, const char *dir, struc
         bool below = strncmp(path, dir, n) == 0 && (path[n] == '/' || dir[n - 1] == '/');
         if (!was_read(p, &rec, i) || !below)
             continue;
-        if (p->file[i].group || strchr(path, '\n'))
+        if (p->file[i].group) {
             left++;
-        else
-            stk_buf_printf(out, "%s\n", path + n + (path[n] == '/'));
+            continue;
+        }
+        stk_quote_tar(out, path + n + (path[n] == '/'));
+        stk_buf_putc(out, '\n');
     }
     return left;
 }

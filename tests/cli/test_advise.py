@@ -152,9 +152,35 @@ def test_only_what_was_read_is_copied(stoker, tmp_path):
         done = stoker("report", p, "--list-read", tmp_path / "data", rc=rc)
         assert rc or done.out.splitlines() == ["a b.bin", "deep/c.bin"]
         assert not rc or "not complete" in done.err
-    (tmp_path / "files.txt").write_text("a b.bin\ndeep/c.bin\n")
-    (tmp_path / "node").mkdir()
-    subprocess.run(["sh", "-c", "tar -C data --verbatim-files-from -cf - -T files.txt | tar -C node -xf -"],
-                   check=True, cwd=tmp_path)
-    copied = {str(f.relative_to(tmp_path / "node")) for f in (tmp_path / "node").rglob("*.bin")}
-    assert copied == {"a b.bin", "deep/c.bin"}
+
+
+NAMES = [b"a b.bin", b"deep/c.bin", b"-rf", b"--files-from=secret", b"--checkpoint-action=exec=touch hacked", b" lead", b"trail ",
+         b"new\nline", b"tab\there", b"\x1b[2J", b"back\\slash\\n", b"\\055x", b"quote'\"", "ünï\u202e".encode(), b"\xff\xfe", b"#c"]
+
+READ_ALL = """
+import os, sys
+os.chdir(sys.argv[1])
+for name in sys.stdin.buffer.read().split(b"\\0"):
+    os.open(name, os.O_RDONLY) and os.read(os.open(name, os.O_RDONLY), 100)
+"""
+
+
+def test_tar_takes_the_list(stoker, tmp_path):
+    """A file named like an option of tar would take another file into the archive, or run a program."""
+    data, node = tmp_path / "data", tmp_path / "node"
+    node.mkdir()
+    for name in [*NAMES, b"other"]:
+        path = os.path.join(os.fsencode(data), name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(name)
+    stoker("profile", "-q", "-o", tmp_path / "p", "--", "/usr/bin/python3", "-c", READ_ALL, data,
+           input=b"\0".join(NAMES))
+    out = stoker("report", tmp_path / "p", "--list-read", data).out
+    assert len(out.splitlines()) == len(NAMES) and not set(out) & set("\x1b\t\u202e")
+    (tmp_path / "files.txt").write_text(out)
+    tar = ["tar", "-C", data, "-cf", tmp_path / "a.tar", "-T", "files.txt"]
+    subprocess.run(tar, check=True, cwd=tmp_path)
+    subprocess.run(["tar", "-C", node, "-xf", tmp_path / "a.tar"], check=True)
+    there = {os.path.relpath(os.path.join(at, f), os.fsencode(node)) for at, _, files in os.walk(os.fsencode(node)) for f in files}
+    assert there == set(NAMES) and not (tmp_path / "hacked").exists()

@@ -136,6 +136,31 @@ def test_other_data(tmp_path):
             assert isinstance(f, builtins.open(__file__, "rb").__class__)
 
 
+@pytest.mark.parametrize("how", ["renamed", "in place", "time set back"])
+def test_a_file_that_changed(tmp_path, how):
+    """Labels that were corrected after packing would be trained with as they were."""
+    folder, place = tmp_path / "d", tmp_path / "p"
+    folder.mkdir()
+    for i in range(5):
+        (folder / f"{i}.bin").write_bytes(content(i))
+    run_stoker("pack", folder, place, "--quiet", "--no-write-index")
+    made = place / "manifest.json"
+    os.utime(made, (made.stat().st_atime, made.stat().st_mtime - 100))  # long ago; the others are as they were
+    other = bytes(reversed(content(3)))
+    before = (folder / "3.bin").stat()
+    if how == "renamed":
+        (tmp_path / "new").write_bytes(other)
+        os.replace(tmp_path / "new", folder / "3.bin")
+    else:
+        (folder / "3.bin").write_bytes(other)
+    if how == "time set back":
+        os.utime(folder / "3.bin", ns=(before.st_atime_ns, before.st_mtime_ns - 10**12))
+    with pytest.warns(UserWarning, match=r"3.bin: changed after .* was packed"):
+        read = [stoker.files.path(folder / f"{i}.bin", packed={folder: place}).read_bytes() for i in range(5)]
+    assert read == [other if i == 3 else content(i) for i in range(5)]
+    assert isinstance(stoker.files.member(folder / "2.bin", {folder: place}), stoker.files.Member)
+
+
 def test_a_source_in_another_process(packed):
     """Spawned workers do not list the folder again."""
     folder, places = packed

@@ -1,6 +1,8 @@
 """docs/python.md, "When the Loader cannot replace your DataLoader": the code there runs."""
 
 import io
+import os
+import pathlib
 import re
 
 import pytest
@@ -94,6 +96,15 @@ def test_validation_keeps_its_last_samples(images):
                            ({"shuffle": False, "last": "drop"}, 21),
                            ({"shuffle": True, "drop_last": False}, 24), ({"weights": [1] * 24}, 21)]:
             assert sum(len(b.ids) for b in make(images, batch_size=7, **options)) == n, options
+
+
+def test_a_path_is_no_dataset(images):
+    """Batches of the letters of a path."""
+    for path in (str(images), os.fsencode(images), pathlib.Path(images)):
+        for call in (lambda path=path: stoker.torch.DataLoader(path, batch_size=8),
+                     lambda path=path: stoker.torch.DataLoader(dataset=path, sampler=[0])):
+            with pytest.raises(TypeError, match=r"stoker.torch.Loader\(.*\) reads a path"):
+                call()
 
 
 @pytest.mark.parametrize("name, said", [

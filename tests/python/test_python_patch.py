@@ -660,6 +660,7 @@ def test_files_of_a_folder(tmp_path):
         before = python(str(tmp_path / "train.py"), tmp_path / "d", tmp_path / "n.json").splitlines()
         made = patch_and_read(tmp_path, FILES.encode(), "--packed", f"{tmp_path}/d={tmp_path}/p").decode()
         assert made.count("stoker.files.open(") == 2 and "Image.open(stoker.files.member(self.paths[i], {" in made
+        os.utime(tmp_path / "p/manifest.json", (2**32, 2**32))  # so that what happens to the files is not seen
         for path in (tmp_path / "d").glob("*/*"):  # the first of the packed ones is compared
             os.truncate(path, path.stat().st_size if path.name == first_key(tmp_path / "p") else 0)
         after = python(str(tmp_path / "train.py"), tmp_path / "d", tmp_path / "n.json").splitlines()

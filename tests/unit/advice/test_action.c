@@ -256,7 +256,7 @@ static void staging(void)
               "# in the job script, before training; once per node:\n"
               "stoker report 'my profile' --list-read '/lus/a b' > files.txt\n"
               "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" bash -o pipefail -c 'mkdir -p "
-              "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' --verbatim-files-from -cf - -T "
+              "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' -cf - -T "
               "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -'\n"
               "# then read /dev/shm/'a b' instead of '/lus/a b'\n");
     CHECK_STR(line(a, plain), "# in the job script, before training; once per node:\n"
@@ -266,7 +266,8 @@ static void staging(void)
     a.pattern = endings;
     a.npatterns = 2;
     CHECK(strstr(line(a, slurm), "\n(cd '/lus/a b' && find . -type f \\( -name '*.jpg' -o -name "
-                                 "'*.p ng' \\)) > files.txt\n"));
+                                 "'*.p ng' \\) -print0) > files.txt\n"));
+    CHECK(strstr(line(a, slurm), " --null -cf - -T files.txt | "));
     CHECK(!strstr(line(a, slurm), "cp "));
 }
 
