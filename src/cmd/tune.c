@@ -398,8 +398,11 @@ static int run_tune(struct stk_run *run)
                            "\"%.200s\": the folder of --%s says what is tuned", run->opts.arg[0],
                            s->resume ? "resume" : "clean");
     if (s->clean) {
-        int rc = stk_tune_clean(s->clean, &run->err);
-        if (!rc)
+        struct stk_left left = {0};
+        int rc = stk_tune_clean(s->clean, &left, &run->err);
+        if (!rc && left.n)
+            stk_say(run, "removed what tune made; %s stays\n", left.first);
+        else if (!rc)
             stk_say(run, "removed %s\n", s->clean);
         return rc;
     }

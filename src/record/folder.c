@@ -355,13 +355,20 @@ int stk_folder_remove(const struct stk_folder *f, const char *name, struct stk_e
     return rc;
 }
 
-void stk_folder_destroy_but(const struct stk_folder *f, const char *last)
+void stk_folder_destroy_ours(const struct stk_folder *f, const char *last,
+                             bool (*ours)(void *user, const char *name), void *user,
+                             struct stk_left *left)
 {
     struct stk_dir d;
     int rc = stk_dir_open_fd(&d, f->fd, f->path, NULL);
-    for (const struct dirent *e; (e = stk_dir_next(&d));)
-        if (strcmp(e->d_name, last) != 0)
+    for (const struct dirent *e; (e = stk_dir_next(&d));) {
+        if (strcmp(e->d_name, last) == 0)
+            continue;
+        if (!ours || ours(user, e->d_name))
             (void)stk_remove_at(f->fd, e->d_name, f->path, NULL);
+        else if (!left->n++)
+            snprintf(left->first, sizeof left->first, "%s/%s", f->path, e->d_name);
+    }
     rc = stk_dir_end(&d, rc, NULL);
     if (*last && !rc) /* what is left can still be found by it */
         (void)stk_remove_at(f->fd, last, f->path, NULL);
@@ -370,7 +377,7 @@ void stk_folder_destroy_but(const struct stk_folder *f, const char *last)
 
 void stk_folder_destroy(const struct stk_folder *f)
 {
-    stk_folder_destroy_but(f, "");
+    stk_folder_destroy_ours(f, "", NULL, NULL, NULL);
 }
 
 /* ---- whose files may be read -------------------------------------------------------------- */

@@ -41,8 +41,11 @@ void stk_folder_release(struct stk_folder *f);
 /* Removes its content through its descriptor, and then its name unless another folder has it by
  * now. It stays open. */
 void stk_folder_destroy(const struct stk_folder *f);
-/* The same, with this file last: if it is killed meanwhile, the file still says what is left. */
-void stk_folder_destroy_but(const struct stk_folder *f, const char *last);
+/* The same, with this file last: if it is killed meanwhile, the file still says what is left. What
+ * ours() does not recognise stays, as does the folder then: *left has its path. */
+void stk_folder_destroy_ours(const struct stk_folder *f, const char *last,
+                             bool (*ours)(void *user, const char *name), void *user,
+                             struct stk_left *left);
 
 /* Files in it. A name may lead to a file in a subfolder ("jobs/n1.json"), which is created for
  * writing. Caller closes *fd. */

@@ -190,13 +190,46 @@ static bool is_ours(const char *path)
     return strncmp(stk_base_name(path), STK_TUNE_PREFIX ".", sizeof STK_TUNE_PREFIX) == 0;
 }
 
+bool stk_tune_begins(const char *name, const char *with)
+{
+    size_t n = strlen(with);
+    return strncmp(name, with, n) == 0 && (!name[n] || name[n] == '.');
+}
+
+/* What is in a folder before, or without, its description. */
+static bool is_first(const char *name)
+{
+    return stk_tune_begins(name, STK_TUNE_SPEC) || stk_tune_begins(name, "workload.yaml") ||
+           strcmp(name, "study") == 0 || stk_tune_begins(name, "before.sh") ||
+           stk_tune_begins(name, "after.sh") || stk_launch_is_ours(name);
+}
+
+/* What tune makes: its own files, and a copy or files per candidate. */
+struct made {
+    const struct stk_tuner *t;
+    const struct stk_tune_spec *spec; /* one of them may be NULL */
+};
+
+static bool is_made(void *user, const char *name)
+{
+    static const char *const own[] = {STK_TUNE_STATUS, STK_TUNE_FIRST, STK_TUNE_SECOND, "sample",
+                                      "loader.stkidx", "checkpoint",   "stoker-bench-checkpoint"};
+    const struct made *m = user;
+    bool made = is_first(name) || (m->spec && stk_tune_spec_names(m->spec, name));
+    for (size_t i = 0; !made && i < sizeof own / sizeof *own; i++)
+        made = stk_tune_begins(name, own[i]);
+    for (size_t i = 0; !made && m->t && i < m->t->out->n; i++)
+        made = stk_tune_begins(name, m->t->out->candidate[i].id);
+    return made;
+}
+
 /* Those of an earlier call: storage that it tried may not be tried now. */
-static void remove_folders(const char *const *path)
+static void remove_folders(const char *const *path, struct made *made, struct stk_left *left)
 {
     for (; path && *path; path++) {
         struct stk_folder f = STK_FOLDER_INIT;
         if (is_ours(*path) && stk_folder_find(&f, *path, STK_TUNE_SPEC, NULL, NULL) == 0)
-            stk_folder_destroy_but(&f, STK_TUNE_SPEC);
+            stk_folder_destroy_ours(&f, STK_TUNE_SPEC, is_made, made, left);
         stk_folder_release(&f);
     }
 }
@@ -204,21 +237,27 @@ static void remove_folders(const char *const *path)
 void stk_tune_remove(struct stk_tuner *t)
 {
     struct stk_folder *all[STK_TUNE_NEAR + 2] = {&t->work, &t->saves};
+    struct made made = {t, t->earlier};
+    struct stk_left left = {0};
     if (t->earlier)
-        remove_folders(stk_tune_spec_folders(t->earlier));
+        remove_folders(stk_tune_spec_folders(t->earlier), &made, &left);
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         all[i + 2] = &t->there[i];
     for (size_t i = STK_TUNE_NEAR + 2; i-- > 0;) {
         if (all[i]->fd < 0)
             continue;
-        stk_folder_destroy_but(all[i], STK_TUNE_SPEC);
-        if (stk_may_exist(AT_FDCWD, all[i]->path))
+        stk_folder_destroy_ours(all[i], STK_TUNE_SPEC, is_made, &made, &left);
+        if (!left.n && stk_may_exist(AT_FDCWD, all[i]->path))
             stk_tune_note(t->out, "%.250s could not be removed", all[i]->path);
     }
+    if (left.n)
+        stk_tune_note(t->out, "%.250s was not removed: tune did not make it", left.first);
 }
 
-static int clean_spec(struct stk_tune_spec *s, struct stk_err *err)
+static int clean_spec(struct stk_tune_spec *s, struct stk_left *left, struct stk_err *err)
 {
+    struct made made = {NULL, s};
+
     int rc = stk_folder_lock(&s->folder, err);
     if (!rc && stk_tune_spec_is_jobs(s))
         rc = stk_tune_cancel(&s->folder, err);
@@ -227,18 +266,9 @@ static int clean_spec(struct stk_tune_spec *s, struct stk_err *err)
     const char *index[STK_TUNE_INDEXES] = {0};
     stk_tune_spec_indexes(s, index);
     remove_indexes(index);
-    remove_folders(stk_tune_spec_folders(s));
-    stk_folder_destroy_but(&s->folder, STK_TUNE_SPEC);
+    remove_folders(stk_tune_spec_folders(s), &made, left);
+    stk_folder_destroy_ours(&s->folder, STK_TUNE_SPEC, is_made, &made, left);
     return 0;
-}
-
-/* What is in a folder before, or without, its description. */
-static bool is_first(const char *name)
-{
-    return strncmp(name, STK_TUNE_SPEC ".", sizeof STK_TUNE_SPEC) == 0 ||
-           strncmp(name, "workload.yaml", 13) == 0 || strcmp(name, "study") == 0 ||
-           strncmp(name, "before.sh", 9) == 0 || strncmp(name, "after.sh", 8) == 0 ||
-           stk_launch_is_ours(name);
 }
 
 /* A call that was killed before it had described its folder, or while it profiled or checked a
@@ -266,11 +296,11 @@ static int clean_bare(const char *dir, int rc, struct stk_err *err)
     return rc;
 }
 
-int stk_tune_clean(const char *dir, struct stk_err *err)
+int stk_tune_clean(const char *dir, struct stk_left *left, struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
     int rc = stk_tune_spec_open(&s, dir, err);
-    rc = rc ? clean_bare(dir, rc, err) : clean_spec(&s, err);
+    rc = rc ? clean_bare(dir, rc, err) : clean_spec(&s, left, err);
     stk_tune_spec_close(&s);
     return rc;
 }

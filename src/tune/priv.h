@@ -8,6 +8,8 @@
 #include "tune/tune.h"
 #include "tune/unpack.h"
 
+/* "NAME" and "NAME.anything". (prepare.c) */
+bool stk_tune_begins(const char *name, const char *with);
 #define STK_TUNE_SPEC   "tune.json"
 #define STK_TUNE_PREFIX "stoker-tune"
 #define STK_TUNE_BASE   "baseline"

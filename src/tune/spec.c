@@ -374,6 +374,15 @@ const char *const *stk_tune_spec_folders(struct stk_tune_spec *s)
     return (const char *const *)list_in(&s->arena, s->v, "folders");
 }
 
+bool stk_tune_spec_names(const struct stk_tune_spec *s, const char *name)
+{
+    const struct stk_jval *points = member(s->v, "points");
+    for (size_t i = 0; points && points->type == STK_JOBJ && i < points->len; i++)
+        if (stk_tune_begins(name, points->name[i].str))
+            return true;
+    return false;
+}
+
 void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_INDEXES])
 {
     const char **list = list_in(&s->arena, s->v, "indexes");

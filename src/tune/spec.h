@@ -32,6 +32,8 @@ bool stk_tune_spec_same(const struct stk_tune_spec *s, const struct stk_tune_sub
 void stk_tune_spec_whole(const struct stk_tune_spec *s, struct stk_tune_whole *out);
 /* Indexes of the data that it made; NULL: none. */
 void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_INDEXES]);
+/* Whether a candidate is called so, or the name is made of its name ("ID.partial"). */
+bool stk_tune_spec_names(const struct stk_tune_spec *s, const char *name);
 /* The other folders that belong to it; NULL: none. */
 const char *const *stk_tune_spec_folders(struct stk_tune_spec *s);
 

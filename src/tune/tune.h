@@ -14,6 +14,7 @@
 #define STK_TUNE_TUNE_H
 
 #include "advice/action.h"
+#include "base/own.h"
 #include "base/verdict.h"
 #include "bench/workload.h"
 #include "study/runner.h"
@@ -204,8 +205,8 @@ int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_
  * in the folder. */
 int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct stk_tune *out,
                     struct stk_err *err);
-/* Removes what an earlier call made, and nothing else. */
-int stk_tune_clean(const char *dir, struct stk_err *err);
+/* Removes what an earlier call made, and nothing else. *left: the rest. */
+int stk_tune_clean(const char *dir, struct stk_left *left, struct stk_err *err);
 void stk_tune_release(struct stk_tune *t);
 
 /* Appends the actions that carry out a candidate, and the sentences that no action says. Returns

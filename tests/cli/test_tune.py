@@ -238,7 +238,7 @@ def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
     run = stoker("tune", data, "--near", other_storage, "--only", "checkpoint", "--budget", "1s", "--keep", "--json", "-")
     folder = pathlib.Path(run.json()["result"]["folder"])
     (other_storage / folder.name).mkdir(mode=0o700)
-    (other_storage / folder.name / "copy").write_text("an hour")
+    (other_storage / folder.name / "checkpoint").write_text("an hour")
     data.rename(tmp_path / "away")
     before = tree_of(other_storage), sorted(os.listdir(folder))
     run = stoker("tune", "--resume", folder, rc=4)

@@ -65,6 +65,12 @@ def test_killed_anywhere(site, tmp_path):
         described += bool(folder and (folder / "tune.json").exists())
         if folder and described % 2 and (folder / "tune.json").exists():
             run_stoker("tune", "--resume", folder, "--budget", "2s")
+        elif folder and (folder / "tune.json").exists():
+            mine = folder / "thesis.tex"
+            mine.write_text("x")
+            assert f"{mine} stays" in run_stoker("tune", "--clean", folder).out
+            assert list(folder.iterdir()) == [mine]
+            shutil.rmtree(folder)
         elif folder:
             run_stoker("tune", "--clean", folder)
         assert not site.left(), (point, site.left())
