@@ -196,6 +196,29 @@ class Script:
         return made.decode().encode(self.encoding)
 
 
+class Copied(str):
+    """The path of a packed dataset of which a node may have a copy."""
+
+    def __new__(cls, path, old, new):
+        made = super().__new__(cls, path)
+        made.places = {old: new}
+        return made
+
+    def __repr__(self):
+        return f"stoker.moved({str(self)!r}, {literal(self.places)})"
+
+
+def with_copies(packed, moved):
+    """(packed, moved): what is packed is read at the place where the packed data has been copied to, if it is there."""
+    packed, moved = dict(packed), dict(moved)
+    for folder, dataset in packed.items():
+        for old, new in moved.items():
+            if dataset == old or dataset.startswith(old.rstrip("/") + "/"):
+                packed[folder] = Copied(dataset, old, new)
+    return packed, {old: new for old, new in moved.items()
+                    if not any(isinstance(d, Copied) and old in d.places for d in packed.values())}
+
+
 def literal(places):
     return "{" + ", ".join(f"{old!r}: {new!r}" for old, new in places.items()) + "}"
 
@@ -629,8 +652,8 @@ def write_beside(script, text):
 def run(args):
     """(status, standard output, standard error)"""
     script, root = module_file(str(args.script)) if args.module else (args.script, args.script.parent)
-    text, said = diff_of_all(script, root, packed=dict(args.packed), moved=dict(args.moved),
-                             loader=args.loader, options=dict(args.set))
+    packed, moved = with_copies(args.packed, args.moved)
+    text, said = diff_of_all(script, root, packed=packed, moved=moved, loader=args.loader, options=dict(args.set))
     if not text:
         return 1, "", [*said, f"{args.script}: no call that this patch could change, nor in the modules of its "
                        "folder: change it by hand, as `stoker advise` shows"]

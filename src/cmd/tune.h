@@ -58,7 +58,8 @@ int stk_tune_read_study(struct stk_run *run, const char *dir, const char *trust,
  * the script. Prints what it made. */
 int stk_tune_apply(struct stk_run *run, const struct stk_tune *t);
 /* Writes a diff beside the script of the job. made: where the data of each change is now; NULL:
- * where it was. */
-int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made);
+ * where it was. copy: where this node has a copy of that; NULL: it has none. */
+int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made,
+                          const char *const *copy);
 
 #endif

@@ -313,6 +313,19 @@ static void put_unclear(const struct stk_tune *t, size_t unclear, struct stk_buf
                    stk_verdict_text(&c->gain, text, sizeof text));
 }
 
+/* Not one run of a change came to its end: the first reason stands for the others. */
+static void put_no_run(const struct stk_tune *t, struct stk_buf *out)
+{
+    for (size_t i = 1; i < t->n; i++) {
+        const struct stk_tune_candidate *c = &t->candidate[i];
+        if (c->verdict != STK_TUNE_FAILED || !*c->why)
+            continue;
+        stk_buf_printf(out, "Not known: no run of a change has ended well. %s: %s.", c->label, c->why);
+        return;
+    }
+    stk_buf_puts(out, "Not known: no run of a change ended within the budget: use a larger --budget.");
+}
+
 static void put_nothing(const struct stk_tune *t, struct stk_buf *out)
 {
     const struct stk_tune_candidate *base = &t->candidate[0];
@@ -325,7 +338,7 @@ static void put_nothing(const struct stk_tune *t, struct stk_buf *out)
     }
     bool none = !count(t, true) && !t->stopped;
     if (none && (failed || unclear))
-        stk_buf_puts(out, "Not known: no run of a change has ended well. See above why.");
+        put_no_run(t, out);
     else if (none && skipped)
         stk_buf_printf(out,
                        "Not known: no change was tried, and %zu might help. See above what each "

@@ -155,8 +155,10 @@ def test_packed_rows_of_hdf5(tmp_path, choice):
     assert run(*command, cwd=tmp_path) == before
 
 
-def test_files_that_a_dataset_opens(tmp_path):
-    """A file per sample: the same bytes from the packed dataset, and none from the files."""
+@pytest.mark.parametrize("choice", ["pack", "pack-near1"])
+def test_files_that_a_dataset_opens(tmp_path, other_storage, choice):
+    """A file per sample: the same bytes from the packed dataset, and none from the files. The next job, on
+    a node without the copy, reads the packed dataset where it is, not the files."""
     pytest.importorskip("torch", reason="python3-torch is not installed")
     (tmp_path / "data").mkdir()
     for i in range(40):
@@ -165,7 +167,7 @@ def test_files_that_a_dataset_opens(tmp_path):
                                        "    print(x.tolist(), y.tolist())\n")
     command = [sys.executable, "train.py", "data"]
     before = run(*command, cwd=tmp_path)
-    result = applied(tmp_path, "pack", command, "--only", "pack")
+    result = applied(tmp_path, choice, command, "--only", "pack", "--near", other_storage)
     copy_it, check = result["check_commands"].splitlines()  # --check compares a patched copy with the script
     run("sh", "-c", copy_it, cwd="/")
     words = shlex.split(check)
@@ -174,6 +176,10 @@ def test_files_that_a_dataset_opens(tmp_path):
     run("sh", "-c", result["patch_command"], cwd="/")
     for i in range(1, 40):  # the first one is compared
         (tmp_path / f"data/{i:02}.bin").write_bytes(b"")
+    assert run(*command, cwd=tmp_path) == before
+    assert bool(os.listdir(other_storage)) == (choice == "pack-near1")
+    shutil.rmtree(other_storage)
+    other_storage.mkdir()
     assert run(*command, cwd=tmp_path) == before
 
 

@@ -86,9 +86,9 @@ static int pack_parts(struct stk_run *run, const struct stk_tune *t,
 
 /* To the folder that was tried; `stoker stage` prints the path of the copy. The copy has an index: one
  * beside the data would be more than was asked for. */
-static int stage(struct stk_run *run, const struct stk_tune_change *c, char **made)
+static int stage(struct stk_run *run, const struct stk_tune_change *c, const char *from,
+                 char **made)
 {
-    const char *from = *made ? *made : c->source;
     const char *argv[] = {NULL, "stage", "--", from, c->where, NULL};
     struct stk_buf printed = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
@@ -108,32 +108,39 @@ static int stage(struct stk_run *run, const struct stk_tune_change *c, char **ma
     return rc;
 }
 
+/* copy: of packed data, on this node. The packed data is there for every job. */
 static int apply(struct stk_run *run, const struct stk_tune *t, const struct stk_tune_change *c,
-                 char **made)
+                 char **made, char **copy)
 {
     bool packs = c->use == STK_USE_LOADER, stages = c->use == STK_USE_DATA || (packs && c->where);
     int rc = packs ? pack_parts(run, t, c, made) : 0;
-    return rc || !stages ? rc : stage(run, c, made);
+    if (rc || !stages)
+        return rc;
+    return packs ? stage(run, c, *made, copy) : stage(run, c, c->source, made);
 }
 
 int stk_tune_apply(struct stk_run *run, const struct stk_tune *t)
 {
     const struct stk_tune_candidate *best = &t->candidate[t->best];
-    char *made[STK_TUNE_CHANGES] = {0};
+    char *made[STK_TUNE_CHANGES] = {0}, *copy[STK_TUNE_CHANGES] = {0};
     bool any = false;
     int rc = 0;
     for (size_t i = 0; i < best->nchanges && !rc; i++) {
-        rc = apply(run, t, &best->change[i], &made[i]);
+        rc = apply(run, t, &best->change[i], &made[i], &copy[i]);
         if (made[i])
             stk_say(run, "\nMade: %s\n", made[i]);
+        if (copy[i])
+            stk_say(run, "Copied to this node: %s\n", copy[i]);
         any = any || made[i];
     }
     if (!rc && !any)
         stk_say(run, "\nNothing to do for the dataset: %s.\n",
                 t->best ? "the change is in the program" : "there is nothing to gain");
     if (!rc && t->best)
-        rc = stk_tune_patch_script(run, t, (const char *const *)made);
-    for (size_t i = 0; i < STK_TUNE_CHANGES; i++)
+        rc = stk_tune_patch_script(run, t, (const char *const *)made, (const char *const *)copy);
+    for (size_t i = 0; i < STK_TUNE_CHANGES; i++) {
         free(made[i]);
+        free(copy[i]);
+    }
     return rc;
 }

@@ -15,7 +15,7 @@
 #include "cmd/tune.h"
 
 #define TEXT_MAX   (1u << 20)
-#define WORDS      (8 + 2 * STK_TUNE_CHANGES * STK_TUNE_PARTS)
+#define WORDS      (8 + 2 * STK_TUNE_CHANGES * (STK_TUNE_PARTS + 1))
 #define PATIENCE_S 120 /* importing from a slow file system takes long */
 
 struct patch {
@@ -95,7 +95,8 @@ static int choose_python(struct patch *p)
 
 /* ---- its words ------------------------------------------------------------------------------ */
 
-static int add_changes(struct patch *p, const struct stk_tune *t, const char *const *made)
+static int add_changes(struct patch *p, const struct stk_tune *t, const char *const *made,
+                       const char *const *copy)
 {
     const struct stk_tune_candidate *best = &t->candidate[t->best];
     struct stk_buf argument = STK_BUF_INIT;
@@ -108,6 +109,12 @@ static int add_changes(struct patch *p, const struct stk_tune *t, const char *co
             p->word[p->n++] = option;
             if (argument.len)
                 p->word[p->n++] = stk_arena_dup(&p->arena, argument.data, argument.len);
+        }
+        if (n && copy[i]) { /* read there while it is there */
+            stk_buf_reset(&argument);
+            stk_buf_printf(&argument, "%s=%s", made[i], copy[i]);
+            p->word[p->n++] = "--moved";
+            p->word[p->n++] = stk_arena_dup(&p->arena, argument.data, argument.len);
         }
         if (!n)
             stk_buf_printf(&p->by_hand, "%s%s", p->by_hand.len ? ", " : "",
@@ -254,12 +261,13 @@ static int show_result(struct patch *p, int status)
     return 0;
 }
 
-static int make_patch(struct patch *p, const struct stk_tune *t, const char *const *made)
+static int make_patch(struct patch *p, const struct stk_tune *t, const char *const *made,
+                      const char *const *copy)
 {
     int rc = choose_python(p);
     if (rc)
         return rc;
-    if (!add_changes(p, t, made)) {
+    if (!add_changes(p, t, made, copy)) {
         stk_say(p->run, "\nNo patch is made for this change: use the lines above.\n");
         return 0;
     }
@@ -267,7 +275,8 @@ static int make_patch(struct patch *p, const struct stk_tune *t, const char *con
     return show_result(p, python(p, p->word));
 }
 
-int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made)
+int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const char *const *made,
+                          const char *const *copy)
 {
     struct patch p = {.run = run, .script = &t->script};
     int rc = 0;
@@ -275,7 +284,7 @@ int stk_tune_patch_script(struct stk_run *run, const struct stk_tune *t, const c
         stk_say(run, "\nNo Python script is known that reads this data, so there is no patch: use "
                      "the lines above.\n");
     else
-        rc = make_patch(&p, t, made);
+        rc = make_patch(&p, t, made, copy);
     stk_buf_release(&p.by_hand);
     stk_buf_release(&p.printed);
     stk_buf_release(&p.said);
