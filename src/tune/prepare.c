@@ -523,7 +523,7 @@ int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
 {
     double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
     uint64_t used = 0;
-    int rc = 0;
+    int rc = stk_tune_write_spec(t, err); /* what is made now is removed by these names */
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
         double left = until - stk_now();
