@@ -218,6 +218,8 @@ int stk_bench_run(struct stk_bench_config *c, uint32_t ranks, bool calibrate_fir
     int rc = stk_bench_plan(&plan, c->w, 0, out->ranks, &why);
     if (rc == 0 && forks)
         rc = make_ranks(c, ranks, &why);
+    if (rc == 0 && c->patience_s > 0)
+        stk_comm_set_patience(c->comm, c->patience_s);
     bool other = rc == 0 && stk_comm_rank(c->comm) != 0;
     if (other && forks)
         child(c, calibrate_first);

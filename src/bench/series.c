@@ -137,13 +137,13 @@ void stk_series_verdict(const struct stk_series *s, struct stk_buf *out)
                        a->step_p99_s > 0 ? b->step_p99_s / a->step_p99_s : 1,
                        stk_verdict_text(&v, text, sizeof text));
     else if (turn < s->n)
-        stk_buf_printf(out, "The job turns from %s to %s at %s.\n",
+        stk_buf_printf(out, "By one run of each, the job turns from %s to %s at %s.\n",
                        bound ? "I/O-bound" : "compute-bound", bound ? "compute-bound" : "I/O-bound",
                        s->point[turn].label);
     else
         stk_buf_printf(out,
-                       "The job is %s with all of these values: the accelerators wait for "
-                       "data in %s than 5 %% of the time.\n",
+                       "By one run of each, the job is %s with all of these values: the "
+                       "accelerators wait for data in %s than 5 %% of the time.\n",
                        bound ? "I/O-bound" : "compute-bound", bound ? "more" : "less");
 }
 

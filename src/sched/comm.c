@@ -382,6 +382,11 @@ int64_t stk_comm_lost(struct stk_comm *c, char *why, size_t size)
     return stk_pulse_lost(c->root, why, size);
 }
 
+void stk_comm_set_patience(struct stk_comm *c, double seconds)
+{
+    atomic_store(&c->root->patience_s, seconds);
+}
+
 void stk_comm_give_up(struct stk_comm *c, const char *why)
 {
     struct comm_root *r = c->root;

@@ -76,6 +76,8 @@ const char *stk_comm_node_name(const struct stk_comm *c, uint32_t node);
 uint32_t stk_comm_leader(const struct stk_comm *c, uint32_t node);
 /* The rank that is lost, or -1; why (may be NULL, size bytes) gets the reason. Any thread. */
 int64_t stk_comm_lost(struct stk_comm *c, char *why, size_t size);
+/* Of less than STK_COMM_SILENT_S: a rank whose process is stopped is lost after so long. */
+void stk_comm_set_patience(struct stk_comm *c, double seconds);
 /* This rank cannot go on: the others fail with its name and this reason. */
 void stk_comm_give_up(struct stk_comm *c, const char *why);
 

@@ -71,6 +71,7 @@ struct comm_root {
     bool failed;     /* an operation failed: cannot be used any more */
     struct comm_peer *peer;
     struct comm_pulse *pulse; /* NULL: alone */
+    _Atomic double patience_s; /* 0: STK_COMM_SILENT_S */
     void **kept;              /* memory that messages may use until the end */
     size_t nkept;
 };

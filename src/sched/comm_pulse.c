@@ -173,6 +173,15 @@ bool stk_pulse_await_report(struct comm_root *r, uint32_t from)
     return !p || atomic_load(&p->reported) || process_of(p, &r->peer[from]) == ENDED;
 }
 
+/* Without a sign of life. */
+static double most_silence(struct comm_root *r, int process)
+{
+    double patience = atomic_load(&r->patience_s);
+    if (process != STOPPED)
+        return STK_COMM_BUSY_S;
+    return patience > 0 && patience < STK_COMM_SILENT_S ? patience : STK_COMM_SILENT_S;
+}
+
 static void look_after(struct comm_root *r, double now)
 {
     struct comm_pulse *p = r->pulse;
@@ -186,7 +195,7 @@ static void look_after(struct comm_root *r, double now)
         /* It may have said why in its last message. */
         take_notices(r, now);
         stk_pulse_tell(r, other, "its process has ended");
-    } else if (silent > (process == STOPPED ? STK_COMM_SILENT_S : STK_COMM_BUSY_S)) {
+    } else if (silent > most_silence(r, process)) {
         snprintf(why, sizeof why, "it gave no sign of life for %.0f s%s", silent,
                  process == STOPPED ? ": its process is stopped" : "");
         stk_pulse_tell(r, other, why);

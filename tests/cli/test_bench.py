@@ -246,13 +246,13 @@ def test_a_rank_that_fails_is_named_and_ends_the_others(bench, tmp_path):
     assert "rank 4 was lost" in got.out and "t-00004-of-00006.tfrecord" in got.out
 
 
-@pytest.mark.parametrize("victim", ["a rank", "the first"])
+@pytest.mark.parametrize("victim", ["a rank", "a rank that is stopped", "the first"])
 def test_a_rank_that_is_killed_is_named_and_ends_the_others(stoker, tmp_path, victim):
     """The node of one rank goes down: the rest must not wait until the job's time limit, nor leave what they showed."""
     w = write(tmp_path, SMALL + "reader: {load: never}\n")
     data = ("--data", tmp_path / "data", "--set", "training.steps=100000", "--set", "training.compute=20ms")
     stoker("bench", w, *data, "--generate-only")
-    argv = [STOKER, "bench", w, *data, "--ranks", "3", "--no-calibration"]
+    argv = [STOKER, "bench", w, *data, "--ranks", "3", "--no-calibration", "--patience", "2s"]
     status = tmp_path / "data/stoker-bench.status"
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=os.environ | SANITIZER_ENV | {"ASAN_OPTIONS": "detect_leaks=0"}) as proc:
@@ -265,12 +265,15 @@ def test_a_rank_that_is_killed_is_named_and_ends_the_others(stoker, tmp_path, vi
                 if len(pids) == 2 and len(os.listdir(f"/proc/{pids[1]}/task")) > 1 and (status / "rank-00002.json").exists():
                     break
                 time.sleep(0.01)
-            os.kill(int(pids[1]) if victim == "a rank" else proc.pid, signal.SIGKILL)
+            os.kill(proc.pid if victim == "the first" else int(pids[1]),
+                    signal.SIGSTOP if victim == "a rank that is stopped" else signal.SIGKILL)
             out, err = proc.communicate(timeout=60)
         finally:
             proc.kill()
-    if victim == "a rank":
+    if victim != "the first":
         assert proc.returncode == 3 and "rank 2 was lost" in out, err
+    if victim == "a rank that is stopped":  # as soon as --patience allows, not after eight seconds
+        assert re.search(r"no sign of life for [2-7] s: its process is stopped", out)
     until(lambda: not status.exists())
 
 

@@ -15,7 +15,7 @@ static const struct stk_look_column columns[] = {
     {"good", "runs", STK_LOOK_COUNT, NULL},
     {"bad", "failed", STK_LOOK_COUNT, NULL},
     {"epoch_s", "epoch", STK_LOOK_SECONDS, NULL},
-    {"times", "times as fast", STK_LOOK_NUMBER, NULL},
+    {"times", "times as fast so far", STK_LOOK_NUMBER, NULL},
     {"state", "state", STK_LOOK_TEXT, NULL},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
