@@ -733,6 +733,20 @@ def test_series_of_one_name_in_two_studies_stay_two(tmp_path):
         [("gpu", n, 8 / n) for n in (1, 2, 4)] + [("y: gpu", n, 16 / n) for n in (1, 2, 4)]
 
 
+def test_the_headline_of_two_curves_is_of_one_n(tmp_path):
+    """"1.55 x as fast, each at its best N" compared N=8 with N=4, and the N to request was far below."""
+    rows = [("K80", n, t) for n, t in ((1, 226), (2, 134), (4, 76))] + \
+        [("RTX", n, t) for n, t in ((1, 171), (2, 108), (4, 64), (6, 52), (8, 49), (10, 49))]
+    (tmp_path / "t.csv").write_text("series,n,time\n" + "".join(f"{s},{n},{t}\n" for s, n, t in rows))
+    run_stoker("scale", "--from", tmp_path / "t.csv", "--save", tmp_path / "t.json")
+    done = run_stoker("report", tmp_path / "t.json", "-o", tmp_path / "page.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    study, = data_of(tmp_path / "page.html")
+    assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast with N=4: RTX against K80 (not known)"
+    assert study["verdict"].startswith("Request: K80 N=4 (balanced), RTX N=6 (balanced). RTX against K80: with N=1 not known")
+
+
 def test_findings_of_several_profiles(results, tmp_path):
     """A profile without findings is a column, too: the reader sees that the change took them away."""
     logs = [ROOT / f"tests/data/darshan/{name}.txt" for name in ("mpi", "posix_stdio")]

@@ -237,7 +237,8 @@ void stk_pg_stage_compare(struct stk_jw *w, const struct stk_pg_input *in)
              stk_pg_text(r, "source", "a dataset"));
     stk_pg_begin(w, "stage", in->name, title);
     stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "The forms were measured; files were not."));
-    stk_pg_number(w, ratio, "x", "as fast as files: the best form");
+    if (strcmp(stk_pg_text(r, "best", "files"), "files") != 0)
+        stk_pg_number(w, ratio, "x", "as fast as files: the form to use");
     stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
     stk_pg_blocks(w);
     put_forms(w, all);

@@ -98,15 +98,17 @@ static void put_ratio(struct stk_jw *w, const struct stk_scaling *all,
     char what[320];
     const char *a = stk_pg_series_name(&all->series[c->a]);
     const char *b = stk_pg_series_name(&all->series[c->b]);
-    char n[80], m[80];
+    char n[80], m[80], word[40];
     if (c->n)
-        snprintf(what, sizeof what, "as fast with %s: %.60s against %.60s",
-                 stk_scaling_n(all, c->n, n, sizeof n), b, a);
+        snprintf(what, sizeof what, "as fast with %s: %.60s against %.60s (%s)",
+                 stk_scaling_n(all, c->n, n, sizeof n), b, a,
+                 stk_verdict_word(&c->at_n, word, sizeof word));
     else
         snprintf(what, sizeof what, "as fast: %.60s with %.40s against %.60s with %.40s, each at its "
-                                    "fastest",
+                                    "fastest (%s)",
                  b, stk_scaling_n(all, c->nb, n, sizeof n), a,
-                 stk_scaling_n(all, c->na, m, sizeof m));
+                 stk_scaling_n(all, c->na, m, sizeof m),
+                 stk_verdict_word(&c->at_best, word, sizeof word));
     stk_pg_number(w, c->n ? c->at_n.times : c->speed, "x", what);
 }
 
