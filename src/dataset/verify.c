@@ -167,8 +167,8 @@ static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
     return rc;
 }
 
-/* Bytes whose checksum is compared when they are decoded. A gzip file was decoded as a whole, to its
- * checksum, when it was listed. */
+/* Bytes whose checksum is compared when they are decoded. A gzip file was decoded as a whole, to
+ * its checksum, when it was listed. */
 static int count_summed(struct verify *v, struct stk_err *err)
 {
     const struct stk_index *idx = &v->ds->index;
@@ -178,8 +178,8 @@ static int count_summed(struct verify *v, struct stk_err *err)
     for (uint64_t i = 0; rc == 0 && nchains && i < stk_index_count(idx, STK_T_EXTENTS); i++) {
         struct stk_extent e;
         rc = stk_index_extent(idx, i, &e, err);
-        if (rc == 0 && e.chain &&
-            (stk_fetch_is_summed(idx, &c[e.chain - 1]) || c[e.chain - 1].step[0].id == STK_FILTER_RESUME))
+        const struct stk_chain *x = rc == 0 && e.chain ? &c[e.chain - 1] : NULL;
+        if (x && (stk_fetch_is_summed(idx, x) || x->step[0].id == STK_FILTER_RESUME))
             v->r->checksummed_bytes += e.length;
     }
     return rc;

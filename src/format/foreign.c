@@ -401,6 +401,6 @@ int stk_foreign_refuse(const struct stk_format *f, const char *path, bool folder
                        struct stk_err *err)
 {
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                       "this is %s, which stoker does not read as a dataset: %s%s", f->title, f->instead,
-                       folder ? "; the format 'folder' takes every file of it as a sample" : "");
+                       "this is %s, which stoker does not read as a dataset: %s%s", f->title,
+                       f->instead, folder ? "; the format 'folder' takes every file of it as a sample" : "");
 }

@@ -378,8 +378,8 @@ static double cells_of(const struct stk_table_array *a)
 #define ALONE 64 /* an array weighs so much less if no other one has its length */
 #define SMALL 4  /* lengths of so much less weight than the heaviest do not count */
 
-/* Statistics, the names of classes and other metadata may be more arrays than the data, but the data
- * is large, and its arrays share their length. Flat arrays as long as a later dimension of the
+/* Statistics, names of classes and other metadata may be more arrays than the data, but the data is
+ * large, and its arrays share their length. Flat arrays as long as a later dimension of the
  * largest array describe that dimension: the means of all columns. */
 static double weight_of(const struct vote *v, const struct stk_table_array *largest)
 {
@@ -436,7 +436,8 @@ static void mark_columns(struct stk_table_array *a, size_t n, const bool *is_pai
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t length = length_of(a, i, is_pair_offsets);
-        a[i].column = length == count || (length != UINT64_MAX && a[i].other && a[i].other == count);
+        bool other = length != UINT64_MAX && a[i].other && a[i].other == count;
+        a[i].column = length == count || other;
         a[i].skip |= is_pair_offsets[i];
         bool variable = a[i].pair != SIZE_MAX || a[i].kind != STK_ARRAY;
         a[i].is_key =

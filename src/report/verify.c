@@ -7,8 +7,8 @@
 #include "report/grid.h"
 #include "report/problems.h"
 
-/* "whole", "readable", "damaged, 3 problems", "not all of it was read: 2 links left out". Nothing is
- * known to be whole if there is no checksum to compare it with. */
+/* "whole", "readable", "damaged, 3 problems", "not all of it was read: 2 links left out". Nothing
+ * is known to be whole if there is no checksum to compare it with. */
 static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
 {
     char a[32];

@@ -182,8 +182,8 @@ static int arrange(const struct stk_field_spec *spec, const char *context, size_
         return bad_context(err);
     stored.dtype = s.stored;
     stored.codec = s.tile;
-    int rc = s.tile[0] ? stk_codec_find(s.tile)->arrange(&stored, NULL, 0, p, n, sample, &p, &n, err)
-                       : 0;
+    const struct stk_codec *tile = s.tile[0] ? stk_codec_find(s.tile) : NULL;
+    int rc = tile ? tile->arrange(&stored, NULL, 0, p, n, sample, &p, &n, err) : 0;
     size_t bytes, count = n / stk_dtype_size(s.stored);
     if (rc < 0)
         return rc;

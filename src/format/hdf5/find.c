@@ -227,8 +227,8 @@ static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *
 
 /* ---- links ---- */
 
-/* PyTables keeps its indexes in groups of these names: they only repeat the table. MATLAB keeps what
- * cells and objects consist of in such groups. */
+/* PyTables keeps its indexes in groups of these names: they only repeat the table. MATLAB keeps
+ * there what cells and objects consist of. */
 static bool is_internal(const char *name)
 {
     if (strncmp(name, "#refs#/", 7) == 0 || strncmp(name, "#subsystem#/", 12) == 0)

@@ -152,7 +152,9 @@ int stk_h5_packing(hid_t ds, const struct stk_h5_type *type, struct stk_h5_packi
 {
     struct numbers scale, offset;
     struct stk_scaled *s = &out->how;
-    *out = (struct stk_h5_packing){.dtype = type->dtype, .how = {.scale = 1, .stored = type->dtype}};
+    *out = (struct stk_h5_packing){.dtype = type->dtype};
+    s->stored = type->dtype;
+    s->scale = 1;
     if (type->what != STK_H5_NUMBERS || type->dtype == STK_BOOL)
         return 0;
     int rc = read_numbers(ds, "scale_factor", 1, &scale, err);

@@ -176,7 +176,8 @@ static void test_statistics_are_no_samples(void)
                                   numbers("n", STK_I64, 4, 32)};
     CHECK_INT(stk_table_choose(a, 5), 50);
     /* Means of the columns of a table that is alone. */
-    struct stk_table_array b[] = {numbers("x", STK_F32, 50, 80000), numbers("mean", STK_F32, 400, 1600),
+    struct stk_table_array b[] = {numbers("x", STK_F32, 50, 80000),
+                                  numbers("mean", STK_F32, 400, 1600),
                                   numbers("std", STK_F32, 400, 1600),
                                   numbers("max", STK_F32, 400, 1600)};
     b[0].ndim = 2;
