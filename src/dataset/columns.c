@@ -17,6 +17,11 @@ static char type_named(const char *p, size_t n)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].name) == n && memcmp(types[i].name, p, n) == 0)
             return types[i].type;
+    for (const char *w = STK_CSV_WIDTHS; *w; w++) {
+        const char *name = stk_dtype_name(stk_csv_dtype(*w));
+        if (strlen(name) == n && memcmp(name, p, n) == 0)
+            return *w;
+    }
     return 0;
 }
 
@@ -31,8 +36,8 @@ int stk_columns_parse(const char *spec, char **out, struct stk_err *err)
         if (!type || equals == spec) {
             stk_buf_release(&b);
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                               "types are given as NAME=int, float, text, bool, json or bytes, "
-                               "separated by commas; not as '%.*s'",
+                               "types are given as NAME=int, float, text, bool, json or bytes (or "
+                               "as float32, uint8, ...), separated by commas; not as '%.*s'",
                                (int)(n < 200 ? n : 200), spec);
         }
         stk_buf_putc(&b, type);

@@ -434,7 +434,8 @@ static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struc
     return stk_notes_taken(notes, "label", as, why, 1, err);
 }
 
-/* Text has numbers, but not their types: notes those that are read back as others. */
+/* JSON has numbers, but not their types, and CSV not all: notes those that are read back as others.
+ */
 static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
 {
     struct stk_buf why = STK_BUF_INIT;
@@ -442,8 +443,9 @@ static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_
     for (size_t i = 0; i < p->first.nfields; i++) {
         const struct stk_field *f = &p->first.field[i];
         uint8_t dtype = f->value.dtype;
-        bool truth = dtype == STK_BOOL && (!p->cfg.columns || !f->value.ndim);
-        if (f->value.kind != STK_ARRAY || dtype == STK_I64 || dtype == STK_F64 || truth)
+        bool kept = dtype == STK_I64 || dtype == STK_F64 || dtype == STK_BOOL ||
+                    (p->cfg.columns && dtype != STK_F16);
+        if (f->value.kind != STK_ARRAY || kept)
             continue;
         if (named++ < 4)
             stk_buf_printf(&why, "%s%.*s was %s", named > 1 ? ", " : "",
@@ -452,7 +454,8 @@ static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_
         else if (named == 5)
             stk_buf_puts(&why, ", ...");
     }
-    stk_buf_printf(&why, "; %s has the values, but not their types", p->cfg.format->title);
+    stk_buf_printf(&why, "; %s does not say so: converted to these types, values are the same",
+                   p->cfg.format->title);
     int rc = stk_buf_check(&why, err);
     if (rc == 0 && named)
         rc = stk_notes_taken(notes, "type", "int64 and float64 when it is read", stk_buf_cstr(&why),

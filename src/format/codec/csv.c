@@ -8,7 +8,9 @@
 #include "format/sample.h"
 #include "base/num.h"
 
+#include <locale.h>
 #include <math.h>
+#include <stdlib.h>
 
 #define SHOWN 40 /* bytes of a cell shown in a message */
 
@@ -80,20 +82,55 @@ static int add(struct stk_sample *s, const struct stk_csv_entry *e, const struct
     return stk_sample_add(s, e->name, e->name_len, v) ? 0 : stk_err_nomem(err, sizeof *v);
 }
 
-/* Booleans are written 0 and 1. */
-static int add_bool(struct stk_sample *s, const struct stk_csv_entry *e, struct stk_csv_cell *c,
-                    struct stk_err *err)
+/* The float32 nearest to the cell. Rounding its float64 gives that, unless that is just between two
+ * float32: then the digits decide. */
+static float nearest(const struct stk_csv_cell *c, double v)
 {
-    int64_t number;
-    int rc = read_int(e, c, &number, err);
-    uint8_t *truth = rc == 0 ? stk_arena_alloc(&s->arena, 1) : NULL;
-    if (!truth)
-        return rc < 0 ? rc : stk_err_nomem(err, 1);
-    if (number & ~1)
-        return bad_cell(e, c, "is neither 0 nor 1", err);
-    *truth = (uint8_t)number;
-    struct stk_value v = {.kind = STK_ARRAY, .dtype = STK_BOOL, .data = truth, .size = 1};
-    return add(s, e, &v, err);
+    static locale_t plain;
+    char text[64];
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if ((bits & 0x1fffffff) != 0x10000000 || c->n >= sizeof text)
+        return (float)v;
+    if (!plain)
+        plain = newlocale(LC_ALL_MASK, "C", NULL);
+    memcpy(text, c->p, c->n);
+    text[c->n] = '\0';
+    return plain ? strtof_l(text, NULL, plain) : (float)v;
+}
+
+/* True if an integer of this type can be v. */
+static bool fits(uint8_t dtype, int64_t v)
+{
+    unsigned bits = 8 * (unsigned)stk_dtype_size(dtype);
+    bool negative =
+        dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
+    if (dtype == STK_BOOL)
+        return v == 0 || v == 1; /* as they are written */
+    if (bits == 64)
+        return negative || v >= 0;
+    return negative ? v >= -(1ll << (bits - 1)) && v < 1ll << (bits - 1) : v >= 0 && v < 1ll << bits;
+}
+
+static int read_number(const struct stk_csv_entry *e, struct stk_csv_cell *c, uint8_t dtype,
+                       uint8_t *to, struct stk_err *err)
+{
+    if (stk_dtype_is_float(dtype)) {
+        double v;
+        int rc = read_float(e, c, &v, err);
+        float single = rc == 0 && dtype == STK_F32 ? nearest(c, v) : 0;
+        memcpy(to, dtype == STK_F32 ? (const void *)&single : &v, stk_dtype_size(dtype));
+        return rc;
+    }
+    uint8_t bytes[8];
+    int64_t v = 0;
+    int rc = read_int(e, c, &v, err);
+    if (rc == 0 && !fits(dtype, v))
+        return bad_cell(e, c, dtype == STK_BOOL ? "is neither 0 nor 1" : "is too large for its type",
+                        err);
+    stk_put_le64(bytes, (uint64_t)v);
+    memcpy(to, bytes, stk_dtype_size(dtype));
+    return rc;
 }
 
 /* alone: the cell is the whole row, where quotes tell an empty one from a blank line. */
@@ -109,17 +146,13 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
         plain.type = STK_CSV_PLAIN[null - nulls];
         e = &plain;
     }
-    if (e->type == STK_CSV_INT && !key) {
-        int64_t v;
-        int rc = read_int(e, c, &v, err);
-        return rc < 0 ? rc : stk_sample_add_i64(s, e->name, e->name_len, v, err);
-    }
-    if (e->type == STK_CSV_BOOL && !key)
-        return add_bool(s, e, c, err);
-    if (e->type == STK_CSV_FLOAT && !key) {
-        double v;
-        int rc = read_float(e, c, &v, err);
-        return rc < 0 ? rc : stk_sample_add_f64(s, e->name, e->name_len, v, err);
+    uint8_t dtype = stk_csv_dtype(e->type);
+    if (dtype && !key) {
+        size_t size = stk_dtype_size(dtype);
+        uint8_t *number = stk_arena_alloc(&s->arena, size);
+        int rc = number ? read_number(e, c, dtype, number, err) : stk_err_nomem(err, size);
+        struct stk_value v = {.kind = STK_ARRAY, .dtype = dtype, .data = number, .size = size};
+        return rc < 0 ? rc : add(s, e, &v, err);
     }
     int rc = read_text(s, e, c, err);
     if (rc < 0)
@@ -151,28 +184,27 @@ static int explode_array(struct stk_sample *s, const struct stk_csv_entry *e,
     /* A cell takes at least its delimiter, so the row's length bounds the memory. */
     if (e->count > (uint64_t)(row->end - row->p) + 1)
         return too_few(ncolumns, err);
-    uint8_t *data = stk_arena_alloc(&s->arena, (size_t)e->count * 8);
+    uint8_t dtype = stk_csv_dtype(e->type);
+    dtype = dtype ? dtype : STK_F64; /* only empty cells yet */
+    size_t size = stk_dtype_size(dtype);
+    uint8_t *data = stk_arena_alloc(&s->arena, (size_t)e->count * size);
     if (!data)
-        return stk_err_nomem(err, e->count * 8);
+        return stk_err_nomem(err, e->count * size);
     for (uint64_t i = 0; i < e->count; i++) {
         struct stk_csv_cell c;
-        int64_t whole = 0;
-        double real = 0;
         int rc = stk_csv_next(row, &c, err);
         if (rc <= 0)
             return rc < 0 ? rc : too_few(ncolumns, err);
-        bool is_int = e->type == STK_CSV_INT;
-        rc = is_int ? read_int(e, &c, &whole, err) : read_float(e, &c, &real, err);
+        rc = read_number(e, &c, dtype, data + i * size, err);
         if (rc < 0)
             return rc;
-        memcpy(data + i * 8, is_int ? (const void *)&whole : &real, 8);
     }
     struct stk_value v = {.kind = STK_ARRAY,
-                          .dtype = e->type == STK_CSV_INT ? STK_I64 : STK_F64,
+                          .dtype = dtype,
                           .ndim = 1,
                           .dim[0] = e->count,
                           .data = data,
-                          .size = (size_t)e->count * 8};
+                          .size = (size_t)e->count * size};
     return add(s, e, &v, err);
 }
 

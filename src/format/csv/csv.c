@@ -339,9 +339,7 @@ static char letter_of(uint8_t kind, uint8_t dtype)
 {
     switch (kind) {
     case STK_ARRAY:
-        return dtype == STK_BOOL           ? STK_CSV_BOOL
-               : stk_dtype_is_float(dtype) ? STK_CSV_FLOAT
-                                           : STK_CSV_INT;
+        return stk_csv_of_dtype(dtype);
     case STK_TEXT:
         return STK_CSV_TEXT;
     case STK_BYTES:
@@ -357,11 +355,11 @@ static void put_type(struct writer *w, const struct stk_write_config *cfg, const
 {
     const struct stk_type *y = stk_types_find(cfg->types, f->name, f->name_len);
     uint8_t dtype = f->value.dtype, kind = y ? stk_type_kind(y, &dtype) : f->value.kind;
-    char letter = letter_of(kind, dtype);
-    const char *at = y && stk_type_has_null(y) ? strchr(STK_CSV_PLAIN, letter) : NULL;
+    bool null = y && stk_type_has_null(y), real = stk_dtype_is_float(dtype);
+    char letter = letter_of(kind, null && dtype != STK_BOOL ? real ? STK_F64 : STK_I64 : dtype);
+    const char *at = null ? strchr(STK_CSV_PLAIN, letter) : NULL;
     if (c->array)
-        stk_buf_printf(&w->types, "%c%llu ", letter == STK_CSV_FLOAT ? 'F' : 'I',
-                       (unsigned long long)c->count);
+        stk_buf_printf(&w->types, "%c%llu ", letter - 'a' + 'A', (unsigned long long)c->count);
     else
         stk_buf_putc(&w->types, at ? STK_CSV_NULLABLE[at - STK_CSV_PLAIN] : letter);
     stk_buf_put(&w->types, c->name, c->name_len);

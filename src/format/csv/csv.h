@@ -28,7 +28,9 @@ enum stk_csv_type {
     STK_CSV_TEXT_NULL = 's',
     STK_CSV_BOOL_NULL = 'o',
 };
-#define STK_CSV_TYPES "ueiwgftbjypqso"
+#define STK_CSV_TYPES "ueiwgftbjypqso" STK_CSV_WIDTHS
+/* Only if given: numbers of other widths, uint8 int8 uint16 int16 uint32 int32 uint64 float32. */
+#define STK_CSV_WIDTHS "acdhklmr"
 /* Types with null, and at the same places those without. */
 #define STK_CSV_NULLABLE "pqso"
 #define STK_CSV_PLAIN    "iftb"
@@ -77,6 +79,9 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out,
 int stk_csv_context_merge(const char *a, size_t a_len, const char *b, size_t b_len,
                           struct stk_buf *out, struct stk_err *err);
 
+/* The enum stk_dtype of a column of numbers (or bool), 0: it has none; and back. */
+uint8_t stk_csv_dtype(char type);
+char stk_csv_of_dtype(uint8_t dtype);
 /* The type as which cells of such a column are read. */
 char stk_csv_reads_as(char type);
 /* Why a column of numbers is text; NULL: it is not text, or has other cells. */

@@ -3,6 +3,7 @@
  * rows; kept as the dataset's context, a short text, and joined where files differ in their types.
  */
 #include "format/csv/csv.h"
+#include "format/sample.h"
 #include "base/num.h"
 #include "base/text.h"
 
@@ -135,6 +136,30 @@ static uint8_t seen_of(char type)
     default:
         return SEEN_TEXT;
     }
+}
+
+static const uint8_t widths[] = {STK_U8,  STK_I8,  STK_U16, STK_I16,
+                                 STK_U32, STK_I32, STK_U64, STK_F32};
+_Static_assert(sizeof widths == sizeof STK_CSV_WIDTHS - 1, "a letter for each");
+
+uint8_t stk_csv_dtype(char type)
+{
+    const char *at = type ? strchr(STK_CSV_WIDTHS, type) : NULL;
+    return at                      ? widths[at - STK_CSV_WIDTHS]
+           : type == STK_CSV_BOOL  ? STK_BOOL
+           : type == STK_CSV_INT   ? STK_I64
+           : type == STK_CSV_FLOAT ? STK_F64
+                                   : 0;
+}
+
+char stk_csv_of_dtype(uint8_t dtype)
+{
+    for (size_t i = 0; i < sizeof widths; i++)
+        if (widths[i] == dtype)
+            return STK_CSV_WIDTHS[i];
+    return dtype == STK_BOOL            ? STK_CSV_BOOL
+           : stk_dtype_is_float(dtype) ? STK_CSV_FLOAT
+                                       : STK_CSV_INT;
 }
 
 char stk_csv_reads_as(char type)
@@ -573,7 +598,7 @@ static size_t array_elements(const struct stk_csv_schema *sc, struct stk_csv_col
     if (!stem || !is_element(c, c->name, stem, 0) || (stem == 3 && !memcmp(c->name, "key", 3)) ||
         has_name(order, sc->ncolumns, c->name, stem))
         return 0;
-    *type = STK_CSV_UNKNOWN;
+    *type = c->type;
     for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++)
         *type = wider(*type, sc->column[at + n].type);
     return strchr(NOT_ELEMENTS, *type) || (n == 1 && !c->told) ? 0 : n;
