@@ -192,6 +192,27 @@ static bool saw_nothing(const struct stk_profile *p)
     return !log;
 }
 
+/* Seconds from the start of the workers to their first read: they import modules meanwhile. */
+static double begin_s(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double *first = stk_arena_alloc(&ad->out->arena, (p->nprocs + 1) * sizeof *first);
+    double sum = 0, n = 0;
+    ad->nomem = ad->nomem || !first;
+    for (size_t i = 0; first && i < p->nprocs; i++)
+        first[i] = INFINITY;
+    for (size_t i = 0; first && i < p->nrecs; i++)
+        if (p->rec[i].proc < p->nprocs && p->rec[i].n.c[STK_C_READS])
+            first[p->rec[i].proc] = fmin(first[p->rec[i].proc],
+                                         stk_ns(p->rec[i].n.c[STK_C_FIRST_READ_NS]));
+    for (size_t i = 0; first && i < p->nprocs; i++)
+        if (p->proc[i].worker && isfinite(first[i])) {
+            sum += first[i];
+            n++;
+        }
+    return n > 0 ? sum / n : 0;
+}
+
 /* The main loop waits, and not for I/O: those that prepare its data are busy with something else.
  */
 static const char *other_wait(struct advisor *ad, double io_share, const char *not_seen)
@@ -207,7 +228,9 @@ static const char *other_wait(struct advisor *ad, double io_share, const char *n
         stk_advice_percent(ad, io_share), stk_advice_percent(ad, wait),
         l->how == STK_LOOP_PIPES ? "the programs that send it are busy with something else"
         : l->how == STK_LOOP_THREADS ? "its threads are too few, or busy with decoding"
-                                     : "its workers are too few, or busy with decoding",
+        : begin_s(ad) > stk_limits.most * l->wait_s
+            ? "most of that its workers took to start (they import modules)"
+            : "its workers are too few, or busy with decoding",
         not_seen);
 }
 

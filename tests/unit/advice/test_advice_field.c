@@ -141,6 +141,25 @@ static void two_mapped_files(void)
     done();
 }
 
+/* The main loop waits for workers that import their modules (dask), or for their work. */
+static void workers_that_start(void)
+{
+    for (int starting = 0; starting < 2; starting++) {
+        set_init(&s, 10, 1);
+        s.proc[0].seen_read_bytes = s.proc[0].kernel_read_bytes = 64u << 20;
+        s.proc[0].wait_processes_s = 6;
+        s.proc[0].cpu_s = 3;
+        for (int w = 0; w < 2; w++)
+            set_use(&s, set_worker(&s, 0, 5),
+                    set_file(&s, w ? "/d/a.bin" : "/d/b.bin", "ext4", 8 * MB),
+                    (struct use){.reads = 2, .bytes = 4 * MB, .read_s = 1e-3})
+                ->n.c[STK_C_FIRST_READ_NS] = starting ? 5000000000u : 1000000;
+        advise("");
+        CHECK(strstr(o.o.verdict, starting ? "workers took to start" : "busy with decoding"));
+        done();
+    }
+}
+
 /* "Nothing to fix" is said with the floor, and only if nothing would save more than that. */
 static void nothing_to_fix(void)
 {
@@ -473,6 +492,7 @@ int main(int argc, char **argv)
     CHECK_RUN(loaded_again_and_again);
     CHECK_RUN(mapped_again_and_again);
     CHECK_RUN(two_mapped_files);
+    CHECK_RUN(workers_that_start);
     CHECK_RUN(nothing_to_fix);
     CHECK_RUN(each_rank_once);
     CHECK_RUN(ranks_that_were_spawned);
