@@ -70,7 +70,8 @@ const char *stk_fd_path(int dirfd, const char *name, char buf[STK_FD_PATH]);
 
 /* ---- a file being written ------------------------------------------------------------------- */
 
-/* "NAME.partial.RANDOM" in the target's folder until it is renamed to NAME. */
+/* "NAME.partial.RANDOM" in the target's folder until it is renamed to NAME, locked while its process
+ * lives. What killed processes left is removed by the next one that writes NAME. */
 struct stk_new {
     int dirfd;               /* -1: not begun */
     int fd;                  /* the caller writes here */
@@ -92,6 +93,8 @@ int stk_new_output(struct stk_new *f, const char *path, mode_t mode, struct stk_
 int stk_new_commit(struct stk_new *f, struct stk_err *err);
 /* Leaves no file. Also valid after a failed begin, after commit, and for STK_NEW_INIT. */
 void stk_new_abort(struct stk_new *f);
+/* Removes what killed processes of this user left of NAME; returns how many files. */
+unsigned stk_new_sweep(int dirfd, const char *name);
 
 /* Opens a file that readers may watch while it grows. Removes an existing file or link of that name
  * first, and never writes through it. Opens pipes, devices, and files in /dev or /proc in place.

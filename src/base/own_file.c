@@ -3,6 +3,7 @@
  * name, and renamed into place.
  */
 #include "base/own_priv.h"
+#include "base/dir.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -11,9 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 16 /* if all these names are taken, someone is interfering */
+#define TRIES     16 /* if all these names are taken, someone is interfering */
+#define PARTIAL   ".partial."
 
 int stk_create_at(int dirfd, const char *name, mode_t mode)
 {
@@ -26,7 +30,7 @@ int stk_create_nameless_at(int dirfd, const char *name, mode_t mode)
     int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
-    stk_random_name(tmp, name, ".partial."); /* NFS and others lack O_TMPFILE */
+    stk_random_name(tmp, name, PARTIAL); /* NFS and others lack O_TMPFILE */
     fd = stk_create_at(dirfd, tmp, mode);
     if (fd >= 0)
         (void)unlinkat(dirfd, tmp, 0);
@@ -40,6 +44,49 @@ int stk_create_nameless(const char *dir)
     if (dirfd >= 0)
         close(dirfd);
     return fd;
+}
+
+/* ---- files of killed processes --------------------------------------------------------------- */
+
+#define DIGITS    16   /* of a random name */
+#define SWEEP_MAX 4096 /* names that are looked at: not worth more time */
+
+/* Makes the lock that keeps it. False: it was taken for abandoned in the moment before. */
+static bool keep(int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Where there are no locks, nothing is known to be abandoned. Other users remove their own. */
+static bool remove_abandoned(int dirfd, const char *name)
+{
+    int fd;
+    struct stat st;
+    if (stk_read_open(dirfd, name, O_NOFOLLOW, &fd, &st, name, NULL) < 0)
+        return false;
+    bool gone = st.st_uid == geteuid() && st.st_nlink == 1 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+                unlinkat(dirfd, name, 0) == 0;
+    close(fd);
+    return gone;
+}
+
+unsigned stk_new_sweep(int dirfd, const char *name)
+{
+    char prefix[STK_RANDOM_NAME];
+    struct stk_dir d;
+    unsigned gone = 0;
+    stk_random_name(prefix, name, PARTIAL);
+    size_t n = strlen(prefix) - DIGITS;
+    int rc = stk_dir_open_fd(&d, dirfd, name, NULL), seen = 0;
+    for (const struct dirent *e; seen < SWEEP_MAX && (e = stk_dir_next(&d)); seen++)
+        if (strlen(e->d_name) == n + DIGITS && strncmp(e->d_name, prefix, n) == 0 &&
+            strspn(e->d_name + n, "0123456789abcdef") == DIGITS)
+            gone += remove_abandoned(dirfd, e->d_name);
+    (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
+    return gone;
 }
 
 /* ---- whole or not at all -------------------------------------------------------------------- */
@@ -72,10 +119,15 @@ static int begin(struct stk_new *f, const char *name, mode_t mode, const char *p
     f->path = strdup(path);
     int rc = f->name && f->path ? 0 : stk_err_nomem(err, strlen(path));
     for (int i = 0; rc == 0 && i < TRIES && f->fd < 0; i++) {
-        stk_random_name(tmp, name, ".partial.");
+        stk_random_name(tmp, name, PARTIAL);
         f->fd = stk_create_at(f->dirfd, tmp, mode);
         if (f->fd < 0 && errno != EEXIST)
             break;
+        if (f->fd >= 0 && !keep(f->fd)) {
+            (void)unlinkat(f->dirfd, tmp, 0);
+            close(f->fd);
+            f->fd = -1;
+        }
     }
     if (rc == 0 && f->fd < 0)
         rc = stk_err_sys(err, path, "create");
@@ -85,6 +137,8 @@ static int begin(struct stk_new *f, const char *name, mode_t mode, const char *p
     }
     if (rc < 0)
         release(f);
+    else
+        (void)stk_new_sweep(f->dirfd, name);
     return rc;
 }
 

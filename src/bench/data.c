@@ -204,6 +204,8 @@ static int claim(struct stk_bench_data *d, bool *complete, struct stk_err *err)
     int rc = make_parents(d->dir, err);
     rc = rc ? rc : stk_own_folder(d->dir, STK_OWN_MAKE, &d->dirfd, err);
     rc = rc ? rc : stk_bench_note_read(d->dirfd, d->dir, &arena, &note, err);
+    if (rc == 0 && !note) /* a killed run may have left no more than its note, half written */
+        (void)stk_new_sweep(d->dirfd, STK_BENCH_NOTE);
     int empty = rc || note ? 1 : stk_dir_is_empty(d->dirfd, d->dir, err);
     rc = rc || empty > 0 ? rc : empty;
     if (rc == 0 && !empty)

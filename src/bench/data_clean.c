@@ -155,11 +155,13 @@ int stk_bench_data_clean(const char *dir, stk_bench_progress_fn *progress, void 
     *files = 0;
     int rc = stk_own_folder(dir, 0, &d.dirfd, err), parent = -1;
     rc = rc ? rc : stk_bench_note_read(d.dirfd, dir, &arena, &note, err);
-    if (rc == 0 && !note)
+    unsigned left = rc == 0 ? stk_new_sweep(d.dirfd, STK_BENCH_NOTE) : 0;
+    if (rc == 0 && !note && !left)
         rc = stk_err_set(err, STK_E_SYS, dir, -1,
                          "was not made by stoker bench (no %s): nothing was removed",
                          STK_BENCH_NOTE);
-    rc = rc ? rc : clean_open(&d, note, progress, user, files, err);
+    if (rc == 0 && note)
+        rc = clean_open(&d, note, progress, user, files, err);
     const char *name;
     if (rc == 0 && stk_open_parent(dir, &parent, &name, NULL) == 0) {
         (void)stk_rmdir_at(parent, name);

@@ -94,12 +94,14 @@ static unsigned jobs_of(const struct stk_bench_settings *s)
 static int open_data(struct stk_run *run, const struct stk_workload *w, const char *dir,
                      struct stk_bench_data *d)
 {
-    const struct stk_bench_settings *s = run->settings;
+    struct stk_bench_settings *s = run->settings;
+    bool generates = dir && (s->generate || s->generate_only);
     run->progress.counted = "files";
     int rc = !dir ? stk_bench_data_users(d, w, &run->err)
-             : s->generate || s->generate_only
+             : generates
                  ? stk_bench_data_generate(d, w, dir, jobs_of(s), s->comm, on_file, run, &run->err)
                  : stk_bench_data_open_within(d, w, dir, s->patience, s->comm, &run->err);
+    s->not_generated = generates && rc < 0;
     stk_progress_clear(&run->progress);
     if (rc < 0 && s->comm && stk_comm_lost(s->comm, NULL, 0) < 0)
         stk_comm_give_up(s->comm, run->err.what);
@@ -371,7 +373,8 @@ static int run_bench(struct stk_run *run)
 
 static const char *hint(const struct stk_run *run)
 {
-    bool full = run->err.code == STK_E_SYS &&
+    const struct stk_bench_settings *s = run->settings;
+    bool full = s->not_generated && run->err.code == STK_E_SYS &&
                 (run->err.sys_errno == 28 /* ENOSPC */ || run->err.sys_errno == 122 /* EDQUOT */);
     return full ? "free some space and run the same command again: --generate resumes" : NULL;
 }

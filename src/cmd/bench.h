@@ -15,6 +15,7 @@ struct stk_bench_settings {
     uint64_t ranks, jobs;
     double scale, patience, au;
     bool generate, generate_only, clean, small, find_max, compare, no_calibration, show, list;
+    bool not_generated; /* the generation failed, not the run */
 };
 
 extern const struct stk_opt stk_bench_options[];

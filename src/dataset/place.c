@@ -4,7 +4,6 @@
  * several processes build it at once or one is killed.
  */
 #include "dataset/place.h"
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/spool.h"
@@ -12,11 +11,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SWEEP_MAX 4096 /* names scanned for files of killed processes: not worth more time */
 
 int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
                char *place[STK_PLACES], struct stk_err *err)
@@ -52,34 +48,6 @@ void stk_places_free(char *place[STK_PLACES])
         free(place[i]);
 }
 
-/* ---- files of killed processes ---- */
-
-/* A process that builds an index holds a lock on its file. Other users remove their own. */
-static void remove_abandoned(int dirfd, const char *name)
-{
-    int fd;
-    struct stat st;
-    if (stk_read_open(dirfd, name, O_NOFOLLOW, &fd, &st, name, NULL) < 0)
-        return;
-    if (st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        (void)stk_unlink_at(dirfd, name, name, NULL);
-    close(fd);
-}
-
-static void sweep(int dirfd, const char *name)
-{
-    char *prefix = NULL;
-    struct stk_dir d;
-    int rc = stk_dir_open_fd(&d, dirfd, name, NULL);
-    int n = asprintf(&prefix, "%s.partial.", name), seen = 0;
-    for (const struct dirent *e; n > 0 && seen < SWEEP_MAX && (e = stk_dir_next(&d)); seen++)
-        if (strncmp(e->d_name, prefix, (size_t)n) == 0)
-            remove_abandoned(dirfd, e->d_name);
-    (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
-    if (n >= 0)
-        free(prefix);
-}
-
 /* Whether a place is in the cache folder, which is made by whoever first needs it. make: do so. */
 static bool in_cache(const char *place, bool make)
 {
@@ -98,7 +66,7 @@ void stk_place_remove(const char *place)
     if (stk_open_parent(place, &dirfd, &name, NULL) != 0)
         return;
     (void)stk_unlink_at(dirfd, name, place, NULL);
-    sweep(dirfd, name);
+    (void)stk_new_sweep(dirfd, name);
     close(dirfd);
     size_t above = (size_t)(stk_base_name(place) - place);
     char *dir = in_cache(place, false) ? strndup(place, above) : NULL;
@@ -121,8 +89,6 @@ int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int fir
         if (stk_new_begin(&t->file, place[i], STK_PRIVATE, NULL) < 0)
             continue;
         t->fd = t->file.fd;
-        (void)flock(t->fd, LOCK_EX | LOCK_NB);
-        sweep(t->file.dirfd, t->file.name);
         t->number = i;
         t->at = place[i];
         return 0;

@@ -651,6 +651,8 @@ int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
 {
     int old, rc = check_final(d, d->force, &old, err); /* it may have changed */
     struct note note = {number_of(d->fd), number_of(old)};
+    if (rc == 0 && (!note.fresh || (old >= 0 && !note.old)))
+        rc = stk_err_sys(err, d->partial, "stat");
     if (rc == 0)
         rc = write_note(d, &note, err);
     if (rc == 0) /* from now on the note identifies the folder */

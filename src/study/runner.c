@@ -60,6 +60,8 @@ static int make_dir(struct stk_runner *r, const char *dir, bool share, struct st
     int rc =
         dir ? stk_folder_take(&r->folder, dir, share, &made, err) : make_default(r, share, err);
     r->dir = r->folder.path;
+    if (rc == 0) /* a killed run may have left no more than its plan, half written */
+        (void)stk_new_sweep(r->folder.fd, PLAN_NAME);
     int empty = rc ? rc : stk_dir_is_empty(r->folder.fd, r->dir, err);
     if (empty)
         return empty < 0 ? empty : 0;

@@ -14,7 +14,7 @@ import pytest
 
 from benchlib import KIB, STUDY, VIRTUAL, stream
 from conftest import LONG, ROOT, STOKER, SANITIZER_ENV, until
-from faultlib import small_disk
+from faultlib import change_points, kill_at, needs_strace, small_disk
 from profilelib import profile  # noqa: F401
 from slowfslib import slowfs
 
@@ -609,6 +609,29 @@ def test_storage_that_hangs_ends_the_run(stoker, tmp_path, rule, more):
                      env=NO_LEAKS)
         fs.command("clear")
     assert "the storage hangs (--patience)" in got.err
+
+
+@needs_strace
+def test_killed_while_it_wrote_its_note(stoker, tmp_path):
+    """What it left would make the same command refuse its own folder, and --clean would leave it."""
+    w, data = write(tmp_path, SMALL), tmp_path / "data"
+    args = ["bench", w, "--data", data, "--generate-only", "--jobs", "1"]
+    notes = [p for p in change_points(*args, tmp=tmp_path) if p[0].startswith("rename")]
+    for clean in (False, True):
+        for point in notes[0], notes[-1]:  # the first note, and that all files are there
+            shutil.rmtree(data)
+            assert kill_at(point, *args) and list(data.glob("stoker-bench.json.partial.*"))
+            if not clean:
+                stoker(*args)
+                assert sorted(p.name for p in data.iterdir()) == ["stoker-bench.json", "train"]
+            stoker("bench", "--clean", "--data", data)
+            assert not data.exists()
+            data.mkdir()
+    theirs = data / "stoker-bench.json.partial.mine"
+    theirs.write_text("")
+    stoker(*args, rc=4)
+    stoker("bench", "--clean", "--data", data, rc=4)
+    assert theirs.exists()
 
 
 @pytest.mark.parametrize("fmt", ["tfrecord", "hdf5"])

@@ -323,6 +323,8 @@ def test_an_interrupt_reports_and_resume_goes_on(stoker, tmp_path):
 def test_killed_at_any_moment(stoker, tmp_path):
     """A node that dies would take the study with it."""
     study = tmp_path / "study"
+    study.mkdir(0o700)
+    (study / "plan.json.partial.0123456789abcdef").write_text("{")  # killed at once: no study yet
     proc = start(study, "--n", "1,2", "--runs", "4", *sh("sleep 0.0{n}"))
     wait_for_runs(study, 2)
     proc.kill()

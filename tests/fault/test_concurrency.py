@@ -56,8 +56,8 @@ def test_index_built_by_several_at_once(tmp_path, kind):
 def test_index_left_by_a_killed_process_is_cleared_away(tmp_path):
     """Every killed job would leave a file beside the data; a living one's must stay."""
     make_images(tmp_path / "img", classes=2, per_class=3)
-    dead = tmp_path / "img.stkidx.partial.1.0x1"
-    alive = tmp_path / "img.stkidx.partial.2.0x2"
+    dead = tmp_path / "img.stkidx.partial.0123456789abcdef"
+    alive = tmp_path / "img.stkidx.partial.f123456789abcdef"
     dead.write_bytes(b"half")
     alive.write_bytes(b"half")
     with open(alive) as f:

@@ -402,9 +402,9 @@ def test_leftovers_of_others_stay(node):
     """What killed runs left beside the data is cleared away: only one's own, and never a pipe's
     reader's time."""
     dot = node.victim.write(node.victim.home / ".bashrc", "mine")
-    node.attacker.shell(f"ln -s {dot} data.stkidx.partial.1; mkfifo data.stkidx.partial.2; "
-                        "echo x >data.stkidx.partial.3", cwd=node.shared)
-    node.victim.write(node.shared / "data.stkidx.partial.4", "x")
+    node.attacker.shell(f"ln -s {dot} data.stkidx.partial.0000000000000001; mkfifo data.stkidx.partial.0000000000000002; "
+                        "echo x >data.stkidx.partial.0000000000000003", cwd=node.shared)
+    node.victim.write(node.shared / "data.stkidx.partial.0000000000000004", "x")
     node.victim.stoker("inspect", node.data, "--quiet")
     assert dot.read_text() == "mine"
     assert [n[-1] for n in names(node.shared) if ".partial." in n] == ["1", "2", "3"]
