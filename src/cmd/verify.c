@@ -77,8 +77,9 @@ const struct stk_cmd stk_cmd_verify = {
     .description =
         "Reads every byte of the dataset PATH and checks everything that can be checked: "
         "checksums in the files, lengths and structure, and, for a dataset packed by stoker, the "
-        "manifest. Prints each fault with its file and byte offset. The exit status is 0 when the "
-        "dataset is whole, 1 when it is damaged, and 3 when no damage was found but parts were "
+        "manifest. Prints each fault with its file and byte offset. A dataset without checksums is "
+        "called readable instead of whole. The exit status is 0 when the "
+        "dataset is whole or readable, 1 when it is damaged, and 3 when no damage was found but parts were "
         "not read: files and parts of files that stoker cannot read are named, with the reason.",
     .examples = examples,
     .options = options,

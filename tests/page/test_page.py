@@ -687,6 +687,18 @@ def data_of(page):
     return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S).group(1))["results"]
 
 
+@pytest.mark.parametrize("result,verdict", [
+    ({"problems_total": 0, "whole": True, "checksummed_bytes": 9}, "The dataset is whole."),
+    ({"problems_total": 0, "whole": True, "checksummed_bytes": 0}, "no checksums to compare"),
+    ({"problems_total": 0, "whole": False, "checksummed_bytes": 9}, "not all of it was read"),
+    ({"problems_total": 2, "whole": False, "checksummed_bytes": 9}, "2 problems were found.")])
+def test_verify_claims_no_more_than_it_checked(tmp_path, result, verdict):
+    """A folder of files without any checksum was called whole."""
+    (tmp_path / "v.json").write_text(json.dumps({"schema": 1, "command": "verify", "arguments": ["d"], "result": result}))
+    run_stoker("report", tmp_path / "v.json", "-o", tmp_path / "page.html")
+    assert verdict in data_of(tmp_path / "page.html")[0]["verdict"]
+
+
 def blocks_of(result):
     return {b["id"]: b for b in result["blocks"]}
 

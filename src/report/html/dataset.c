@@ -77,10 +77,18 @@ static int add_verify(struct stk_page *page, const struct stk_pg_input *in, stru
     char title[320], verdict[120];
     (void)err;
     snprintf(title, sizeof title, "Checking %.280s", stk_pg_argument(in, 0, "a dataset"));
-    snprintf(verdict, sizeof verdict, "%.0f problem%s found.", faults,
-             faults == 1 ? " was" : "s were");
+    if (faults != 0)
+        snprintf(verdict, sizeof verdict, "%.0f problem%s found.", faults,
+                 faults == 1 ? " was" : "s were");
+    else if (!stk_pg_true(in->result, "whole"))
+        snprintf(verdict, sizeof verdict, "No damage was found; not all of it was read.");
+    else if (stk_pg_get(in->result, "checksummed_bytes") > 0)
+        snprintf(verdict, sizeof verdict, "The dataset is whole.");
+    else
+        snprintf(verdict, sizeof verdict,
+                 "The dataset is readable. There are no checksums to compare.");
     stk_pg_begin(&page->w, "verify", in->name, title);
-    stk_jw_put_str(&page->w, "verdict", faults == 0 ? "The dataset is whole." : verdict);
+    stk_jw_put_str(&page->w, "verdict", verdict);
     stk_pg_number(&page->w, faults, "count", "problems");
     put_result(page, in, facts, STK_PG_COUNT(facts));
     return 0;
