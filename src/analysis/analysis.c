@@ -155,7 +155,7 @@ static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
         stk_counts_add(&u->n, &r->n);
         u->small_time += small_read_s(&r->n);
         if (r->n.c[STK_C_READ_BYTES]) {
-            s->one.procs[r->proc / 64] |= 1ull << (r->proc % 64);
+            s->one.procs[r->proc / 64] |= (uint64_t)!s->p->proc[r->proc].launch << (r->proc % 64);
             s->one.ranks[s->unit[r->proc] / 64] |= 1ull << (s->unit[r->proc] % 64);
         }
     }

@@ -72,6 +72,13 @@ static const char *main_format(const struct stk_analysis *a)
     return most ? most->name : "";
 }
 
+/* What a shell or another program of the unit has read before is no part of it. */
+static void begin_at(const struct stk_profile *p, struct unit *u, double at_s)
+{
+    if (!u->workers && u->main >= 0 && at_s >= p->proc[u->main].start_s)
+        earlier(&u->begin_s, at_s);
+}
+
 /* Without marks and workers: the first read of such files by a process of the unit. */
 static void begin_by_reads(const struct stk_analysis *a, const uint32_t *of, struct unit *u)
 {
@@ -86,9 +93,9 @@ static void begin_by_reads(const struct stk_analysis *a, const uint32_t *of, str
             continue;
         if (!i || r->file != p->rec[i - 1].file)
             data = strcmp(stk_analysis_format(p, &stores, p->file[r->file].path), format) == 0;
-        if (data && r->n.c[STK_C_READS] && !u[of[r->proc]].workers)
-            earlier(&u[of[r->proc]].begin_s,
-                    p->proc[r->proc].start_s + stk_ns(r->n.c[STK_C_FIRST_READ_NS]));
+        if (data && r->n.c[STK_C_READS])
+            begin_at(p, &u[of[r->proc]],
+                     p->proc[r->proc].start_s + stk_ns(r->n.c[STK_C_FIRST_READ_NS]));
     }
 }
 

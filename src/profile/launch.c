@@ -87,14 +87,49 @@ static double moved(const struct stk_prof_proc *q)
     return (double)q->read_bytes + (double)q->write_bytes;
 }
 
-/* The programs and shells that the main process was before it was itself, or was started by. */
-static void mark_chain(struct launch *l, uint32_t unit)
+/* The child of a shell, before it became that program. */
+static bool became(const struct stk_prof_proc *from, const struct stk_prof_proc *to)
 {
-    int32_t at = l->main[unit];
-    while (at >= 0 && (at = l->p->proc[at].parent) >= 0 && l->p->proc[at].unit == unit) {
-        l->leads[at] = l->main[unit];
+    return from->born == STK_BORN_FORK && to->born == STK_BORN_EXEC && from->pid == to->pid;
+}
+
+/* The programs and shells that the main process was before it was itself, or was started by. */
+static void mark_chain(struct launch *l, int32_t main, bool whole)
+{
+    const struct stk_prof_proc *q = l->p->proc;
+    for (int32_t to = main, at; to >= 0 && (at = q[to].parent) >= 0 && l->leads[at] < 0; to = at) {
+        if (!whole && q[at].unit != q[main].unit && !became(&q[at], &q[to]))
+            return;
+        l->leads[at] = main;
         l->chain[l->nchain++] = at;
     }
+}
+
+/* What a process did beside that program: nothing if it ended before, or is the program. */
+static double beside(const struct launch *l, const double *weight, int32_t at, int32_t program)
+{
+    const struct stk_prof_proc *q = l->p->proc;
+    return at == program || q[at].end_s <= q[program].start_s || weight[at] < 0 ? 0 : weight[at];
+}
+
+/* Without ranks, each program is a unit; but a script that runs one program only leads to it.
+ * That program; -1: there are ranks, or others did half as much once it ran. */
+static int32_t only_program(const struct launch *l, const double *weight)
+{
+    const struct stk_profile *p = l->p;
+    int32_t most = -1;
+    double rest = 0;
+    for (uint32_t i = 0; i < p->nunits; i++)
+        if (l->main[i] >= 0 && (most < 0 || weight[l->main[i]] > weight[most]))
+            most = l->main[i];
+    for (uint32_t i = 0; i < p->nprocs && most >= 0; i++) {
+        if (p->proc[i].world)
+            return -1;
+        rest += beside(l, weight, (int32_t)i, most);
+    }
+    for (int32_t at = most; at >= 0; at = p->proc[at].parent) /* what waits for it */
+        rest -= beside(l, weight, at, most);
+    return most >= 0 && weight[most] > 2 * rest ? most : -1;
 }
 
 /* A subshell that made no call has no log: what it started has an unknown parent, and ran while the
@@ -110,13 +145,17 @@ static int32_t starter_of(const struct launch *l, const struct stk_prof_proc *q)
     return q->parent;
 }
 
-/* The program that its starter led to, if it ended before that began; -1: none. */
+/* The program that its starter led to, if it ended before that began; -1: none. What did as much as
+ * that is a program like it. */
 static int32_t helped(const struct launch *l, const struct stk_prof_proc *q)
 {
     int32_t by = starter_of(l, q), to = by >= 0 ? l->leads[by] : -1;
     const struct stk_prof_proc *program = to >= 0 ? &l->p->proc[to] : NULL;
     bool stranger = program && q->world && q->unit != program->unit;
-    return program && program != q && !stranger && q->end_s <= program->start_s ? to : -1;
+    return program && program != q && !stranger && q->end_s <= program->start_s &&
+                   2 * weight_of(q) <= weight_of(program)
+               ? to
+               : -1;
 }
 
 /* A process that moved data is more than a step on the way, whatever it started. */
@@ -163,11 +202,12 @@ int stk_pb_launch(struct stk_pb *pb, struct stk_err *err)
         l.leads[i] = -1;
     }
     stk_profile_mains(p, unit, p->nunits, of, l.main);
+    mark_chain(&l, only_program(&l, of), true);
     memset(l.bytes, 0, room * sizeof *l.bytes);
     for (size_t i = 0; i < p->nprocs; i++)
         l.bytes[unit[i]] += moved(&p->proc[i]);
     for (uint32_t i = 0; i < p->nunits; i++)
-        mark_chain(&l, i);
+        mark_chain(&l, l.main[i], false);
     for (size_t i = 0; i < p->nprocs; i++) { /* parents before children */
         uint32_t at = pb->by_time[i];
         int32_t to = helped(&l, &p->proc[at]); /* with all that led to it */

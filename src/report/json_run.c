@@ -182,6 +182,7 @@ static void put_machine_use(struct stk_jw *w, const struct stk_analysis *a)
 void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
+    uint64_t threads;
     stk_jw_key(w, "profile");
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "source", p->source);
@@ -198,7 +199,7 @@ void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_put_bool(w, "stopped_early", p->stopped_early);
     stk_jw_put_bool(w, "has_size_zero", p->has_size_zero);
     stk_jw_put_u64(w, "ranks", p->nranks);
-    stk_jw_put_u64(w, "processes", p->nprocs);
+    stk_jw_put_u64(w, "processes", stk_profile_processes(p, &threads));
     stk_jw_close(w, '}');
     put_shares(w, a);
     put_loop(w, a);

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+import mpilib
 from conftest import STOKER
 from profilelib import (LIBRARY, PYTHON, Profile, bare, bare_env, compiled,  # noqa: F401
                         needs_command, profile, zeros)
@@ -133,6 +134,53 @@ def test_programs_that_leave_no_log(profile, stoker, data, tmp_path):  # noqa: F
     assert p.rc == 0 and any("24.0 MiB read by processes that left no log" in note
                              for note in p.report["notes"]), p.report["notes"]
     assert stoker("advise", p.dir, rc=3).out.count("% of the bytes") == 1
+
+
+TRAIN = """import os, sys, time
+while time.process_time() < 0.3:
+    pass
+os.read(os.open(sys.argv[1], os.O_RDONLY), 1 << 20)
+"""
+SHIM = """#!/usr/bin/env bash
+at="$(readlink -f "$0")"; name=$(basename "$at" | tr a-z A-Z); cat "$at" > /dev/null
+{}"$@"{}
+"""
+SUBPROCESS = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+
+
+def chains():
+    """Ways to start a program that leave one process of it."""
+    return {"shim": ["./shim"], "script": ["./script"], "nested": ["bash", "-c", 'exec ./shim "$@"', "x"],
+            "env": ["env", "X=1", "bash", "-c", 'exec "$@"', "x"], "nice": ["nice", "timeout", "99"],
+            "python": [PYTHON, "-c", SUBPROCESS, "./script"]}
+
+
+@needs_command("bash")
+@pytest.mark.parametrize("mpi", ["none", *mpilib.MPIS])
+def test_what_starts_a_program(stoker, tmp_path, mpi):
+    """A job behind a shim of pyenv would be said to have 41 processes, with a rank called readlink."""
+    data = zeros(tmp_path / "data.bin", 1 << 20)
+    (tmp_path / "train.py").write_text(TRAIN)
+    for name, before, after in ("shim", "exec ", ""), ("script", "", "; exit $?"):
+        (tmp_path / name).write_text(SHIM.format(before, after))
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "p").mkdir()
+    ranks = 1 if mpi == "none" else 2
+    if ranks > 1:
+        mpilib.needs_mpi(mpi)
+    for name, words in chains().items():
+        argv = [STOKER, "profile", "-q", "-o", tmp_path / "p" / name, "--", *words, PYTHON, "train.py", data]
+        line = argv if ranks == 1 else mpilib.argv_of(mpi, ranks, *argv)
+        subprocess.run(line, env=mpilib.env_for(bare_env()), cwd=tmp_path, check=True)
+        report = stoker("report", tmp_path / "p" / name, "--json", "-").json()["result"]
+        shown = stoker("report", tmp_path / "p" / name).out
+        rows = stoker("watch", "--once", "--json", "-", tmp_path / "p" / name).json()["result"]
+        rows = rows["ranks" if ranks > 1 else "programs"]
+        assert (report["profile"]["processes"], report["job"]["procs"]) == (ranks, ranks), name
+        assert [r["procs"] for r in report["ranks"]] == [1] * ranks, name
+        assert f"{ranks} process{'es' * (ranks > 1)}, {ranks} thread" in shown, shown
+        assert [(r["processes"], r["command"][:6]) for r in rows] == [(1, "python")] * ranks, name
+        assert report["main_loop"]["start_s"] >= 0.2, name
 
 
 ASAN = r"""

@@ -129,14 +129,16 @@ static void add_process(struct stk_look *l, const struct stk_profile *p,
                         const struct stk_prof_proc *proc)
 {
     size_t row = proc->unit;
-    if (!proc->launch && !*stk_look_cell(l, row, "rank")->text) {
+    bool counts = stk_prof_counts(proc), named = *stk_look_cell(l, row, "rank")->text;
+    bool first = counts && !(stk_look_cell(l, row, "processes")->value > 0);
+    if (first || (!proc->launch && !named)) {
         stk_look_cell(l, row, "rank")->text = rank_text(l, p, proc);
         stk_look_cell(l, row, "node")->text =
             stk_look_keep(l, proc->host < p->nhosts ? p->host[proc->host].name : "");
         stk_look_cell(l, row, "command")->text =
             stk_look_keep(l, proc->exe ? stk_base_name(proc->exe) : "");
     }
-    add_to(l, row, "processes", !proc->launch);
+    add_to(l, row, "processes", counts);
     add_to(l, row, "read_bytes", (double)proc->read_bytes);
     add_to(l, row, "write_bytes", (double)proc->write_bytes);
     add_to(l, row, "io_s", proc->io_union_s);

@@ -174,6 +174,9 @@ static void workers_without_ranks(void)
     stk_profile_release(&p);
 }
 
+static const char *chain = "launch"; /* the folder of a launch chain */
+static double busy = 1;               /* the share of its life that a process of it computes */
+
 /* A process of a launch chain: its log is NAME, and that of its parent, or of what it was before. */
 static void one_step(const char *name, uint32_t pid, uint32_t ppid, uint32_t born,
                      const char *parent, double from_s, double to_s, uint32_t end,
@@ -185,14 +188,14 @@ static void one_step(const char *name, uint32_t pid, uint32_t ppid, uint32_t bor
     l.head.born = born;
     l.head.end = end;
     l.head.end_ns = l.head.last_ns = (uint64_t)((to_s - from_s) * 1e9);
-    l.head.cpu_ns = l.head.end_ns;
+    l.head.cpu_ns = (uint64_t)(busy * (double)l.head.end_ns);
     snprintf(l.head.parent, sizeof l.head.parent, "%s", parent);
     proflog_env(&l, env);
     struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
     if (read_bytes)
         proflog_read(&r, 0, read_bytes);
     proflog_put(&l, &r);
-    snprintf(path, sizeof path, "launch/%s", name);
+    snprintf(path, sizeof path, "%s/%s", chain, name);
     proflog_write(&l, path);
 }
 
@@ -229,6 +232,38 @@ static void launch_chains(void)
         CHECK_INT(p.proc[2].worker, 0);
         CHECK_INT(p.proc[7].worker, 1);
         CHECK_INT(p.proc[7].unit, p.proc[0].unit);
+        stk_profile_release(&p);
+    }
+}
+
+/* A script that starts programs without ranks: if all but one of them only led to that one, it is
+ * the job, as if it had been started alone. Programs that did as much are counted, and the script
+ * that starts several at the same time is one as well. */
+static void scripts(void)
+{
+    for (int second = 0; second < 3; second++) { /* none, before, at the same time */
+        struct stk_profile p;
+        uint64_t threads;
+        const char *dir = folder(chain = "scripts");
+        busy = 0.01;
+        one_step("n1.100.0.stklog", 100, 1, STK_BORN_START, "", 0, 10, STK_END_EXIT, 300, "A=1");
+        busy = 1;
+        one_step("n1.101.0.stklog", 101, 100, STK_BORN_FORK, "n1.100.0.stklog", 0.1, 0.2,
+                 STK_END_EXEC, 0, "A=1");
+        one_step("n1.101.1.stklog", 101, 100, STK_BORN_EXEC, "n1.101.0.stklog", 0.2, 0.3,
+                 STK_END_EXIT, 0, "A=1");
+        one_step("n1.102.0.stklog", 102, 100, STK_BORN_START, "", 5, 9.5, STK_END_EXIT, 5000000,
+                 "A=1");
+        double from = second == 1 ? 0.5 : 5.1;
+        if (second)
+            one_step("n1.103.0.stklog", 103, 100, STK_BORN_START, "", from, from + 4.4,
+                     STK_END_EXIT, 30000, "A=1");
+        CHECK_INT(read_it(dir, &p), 0);
+        CHECK_INT(stk_profile_processes(&p, &threads), second == 0 ? 1 : second == 1 ? 2 : 4);
+        CHECK_INT(p.nunits, second == 0 ? 1 : second == 1 ? 2 : 4);
+        CHECK_INT(p.proc[0].launch, second < 2);
+        CHECK_INT(p.proc[1].launch, 1); /* the child that became it */
+        CHECK_INT(p.proc[3].launch, 0);
         stk_profile_release(&p);
     }
 }
@@ -474,6 +509,7 @@ int main(int argc, char **argv)
     CHECK_RUN(ranks_and_workers);
     CHECK_RUN(workers_without_ranks);
     CHECK_RUN(launch_chains);
+    CHECK_RUN(scripts);
     CHECK_RUN(numbers_of_containers);
     CHECK_RUN(kernel_counts);
     CHECK_RUN(time_lines);
