@@ -403,7 +403,7 @@ struct stk_loader_stats {
                      * the next two. */
     const char *io_detail;           /* the same in more words */
     const char *io_reason;           /* why it was chosen; "" when it was given */
-    uint64_t checked, checked_bytes; /* samples whose checksums were compared, and their bytes */
+    uint64_t checked, checked_bytes; /* samples and bytes whose checksums were compared */
     uint64_t unsupported;            /* part of `corrupt`: sound, but of a kind that is not read */
     uint64_t decoded_bytes;          /* that filters produced; a block decoded twice counts twice */
     uint64_t left_out; /* what the dataset's files hold and its readers leave out (notes) */

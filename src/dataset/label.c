@@ -3,8 +3,10 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "dataset/layout.h"
+#include "format/csv/csv.h"
 #include "format/csv/numtext.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -150,6 +152,20 @@ static int class_level(const struct stk_dataset *ds)
 
 /* ---- CSV ---- */
 
+/* True if the column of a field has whole numbers and empty cells, which are read as floats. */
+static bool is_whole_with_gaps(const struct stk_dataset *ds, const struct stk_field *f)
+{
+    struct stk_csv_context ctx;
+    struct stk_csv_entry e;
+    const struct stk_index *idx = &ds->index;
+    int rc = stk_csv_context_open(&ctx, idx->table[STK_T_CONTEXT],
+                                  stk_index_count(idx, STK_T_CONTEXT), NULL);
+    for (int more = rc == 0; more == 1 && (more = stk_csv_context_next(&ctx, &e, NULL)) == 1;)
+        if (e.name_len == f->name_len && memcmp(e.name, f->name, f->name_len) == 0)
+            return e.type == STK_CSV_INT_GAPS;
+    return false;
+}
+
 /* A column of numbers has one type in all rows: regression targets stay floats. */
 static int64_t number_label(struct stk_labels *l, const struct stk_value *v)
 {
@@ -157,6 +173,8 @@ static int64_t number_label(struct stk_labels *l, const struct stk_value *v)
     double real = stk_value_f64(v, 0);
     if (!stk_dtype_is_float(v->dtype))
         return stk_value_i64(v, 0);
+    if (l->gaps)
+        return (int64_t)real;
     l->reals = true;
     memcpy(&bits, &real, sizeof bits);
     return bits;
@@ -200,6 +218,23 @@ static int key_of(const struct stk_sample *s, const struct stk_field *f, char *r
     return *len ? 0 : stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without key");
 }
 
+/* An empty cell is no label: 1, or 0 if there is one, or an error. */
+static int has_none(const struct stk_field *lab, struct stk_err *err)
+{
+    const struct stk_value *v = lab ? &lab->value : NULL;
+    if (!v)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without label");
+    if (v->kind == STK_TEXT)
+        return !v->size;
+    if (v->kind == STK_ARRAY && !v->ndim)
+        return stk_dtype_is_float(v->dtype) && isnan(stk_value_f64(v, 0));
+    if (v->kind == STK_JSON && v->size == 4 && memcmp(v->data, "null", 4) == 0)
+        return 1;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "the labels would be in '%.*s', which is not one number or name per row",
+                       (int)(lab->name_len < 200 ? lab->name_len : 200), lab->name);
+}
+
 static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struct stk_sample *s,
                    bool collect, struct stk_err *err)
 {
@@ -209,10 +244,10 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     size_t len;
     find_columns(s, &named, &lab);
     int rc = key_of(s, named, room, &key, &len, err);
-    if (rc == 0 && !lab)
-        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without label");
-    if (rc < 0)
-        return rc;
+    if (rc == 0)
+        rc = has_none(lab, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     bool text = lab->value.kind == STK_TEXT;
     if (collect)
         return text ? add_class(classes, lab->value.data, lab->value.size, err) : 0;
@@ -246,6 +281,13 @@ static const char *label_column(struct stk_labels *l, const struct stk_sample *s
     return lab ? stk_arena_dup(&l->arena, lab->name, lab->name_len) : NULL;
 }
 
+static bool label_has_gaps(const struct stk_dataset *ds, const struct stk_sample *s)
+{
+    const struct stk_field *lab, *key;
+    find_columns(s, &key, &lab);
+    return lab && is_whole_with_gaps(ds, lab);
+}
+
 /* The CSV is a dataset like any other. Two passes: the classes, then the keys. */
 static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
 {
@@ -258,6 +300,8 @@ static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
     for (int pass = 0; rc == 0 && pass < 2; pass++) {
         for (uint64_t i = 0; rc == 0 && i < stk_dataset_len(ds); i++) {
             rc = stk_dataset_read(ds, i, &s, err);
+            if (rc == 0 && pass == 0 && i == 0)
+                l->gaps = label_has_gaps(ds, &s);
             if (rc == 0)
                 rc = csv_row(l, &classes, &s, pass == 0, err);
         }

@@ -18,6 +18,7 @@ struct stk_labels {
     struct label_entry *entry; /* of a name or key */
     size_t nentries;
     struct stk_lookup table;
+    bool gaps;  /* CSV: whole numbers, and rows without a label */
     bool reals; /* CSV: labels are floats; an int64 label is the bits of a double */
     /* CSV: labels are texts (captions), too many for classes; label i is text[i]. The name of their
      * field, and the number of texts and rows. */

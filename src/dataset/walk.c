@@ -594,6 +594,23 @@ static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_nam
     return rc;
 }
 
+/* True if every file has the name of shards: they are of several formats, as one was not found. */
+static bool are_mixed_shards(const struct stk_walk_names *v)
+{
+    uint64_t shards = 0;
+    for (uint64_t i = 0; i < v->n; i++) {
+        const char *name = stk_walk_name(v, i);
+        const struct stk_format *f;
+        size_t k = 0;
+        while ((f = stk_format_at(k)) && !(is_container(f) && stk_format_suffix_matches(f, name)))
+            k++;
+        if (!f && !is_side_file(name) && !stk_layout_is_junk(name) && !stk_layout_is_readme(name))
+            return false;
+        shards += f != NULL;
+    }
+    return shards > 0;
+}
+
 /* Partitioned tables have the values of some columns only in directory names (year=2024/part-0.csv,
  * as Spark, DuckDB and Arrow write): the first file's path tells which. */
 static int note_partitions(struct stk_walk *w, const char *name, struct stk_err *err)
@@ -650,6 +667,14 @@ static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, str
     return rc;
 }
 
+static int say_mixed(struct stk_walk *w, struct stk_err *err)
+{
+    return stk_notes_taken(&w->notes, "sample", "a whole file",
+                           "files are of several formats; give one of these files, or a folder "
+                           "for each format, for the samples in them",
+                           1, err);
+}
+
 static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *err)
 {
     struct stk_walk_names v = {0};
@@ -675,6 +700,8 @@ static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *
     w->format = named ? w->format : found;
     if (!named && disguised)
         rc = say_disguise(w, err);
+    else if (!named && found == stk_format_tree() && are_mixed_shards(&v))
+        rc = say_mixed(w, err);
     if (rc < 0)
         return rc;
     if (split || !tree || !named)

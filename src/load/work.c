@@ -186,18 +186,20 @@ static bool in_slices(const struct worker *w, const void *p, size_t n, size_t k)
     return false;
 }
 
-/* True if checksums of records or filters that are compared anyway cover all bytes of sample k. */
+/* True if checksums of records or filters that are compared anyway cover all bytes of sample k;
+ * *bytes: those they cover. */
 static bool checks_itself(const struct stk_loader *ld, const struct stk_fetch *f, size_t k,
                           uint64_t *bytes)
 {
     uint32_t i = stk_fetch_first(f, k), end = stk_fetch_first(f, k + 1);
     bool all = i < end, sums = f->ds->format->caps & STK_CAN_SUM;
     *bytes = 0;
-    for (; all && i < end; i++) {
+    for (; i < end; i++) {
         const struct stk_want *want = stk_fetch_want(f, i);
         uint64_t length = stk_fetch_slice(f, i)->length;
-        all = (want->framed && sums) || length == 0 || ld->summed_chain[want->chain];
-        *bytes += length == UINT64_MAX ? want->len : length;
+        bool covered = (want->framed && sums) || length == 0 || ld->summed_chain[want->chain];
+        *bytes += !covered ? 0 : length == UINT64_MAX ? want->len : length;
+        all &= covered;
     }
     return all;
 }
@@ -211,16 +213,14 @@ static int check_sample(struct worker *w, size_t k, struct stk_err *err)
         return 0;
     int rc = w->ld->checks ? stk_assemble_check(f, k, slice_bytes, w, &bytes, err)
                            : checks_itself(w->ld, f, k, &bytes);
-    if (rc > 0) {
-        w->checked++;
-        w->checked_bytes += bytes;
-    }
+    w->checked += rc > 0;
+    w->checked_bytes += rc < 0 ? 0 : bytes;
     return rc < 0 ? rc : 0;
 }
 
 static void count_checked(struct worker *w, struct batch *b)
 {
-    if (!w->checked)
+    if (!w->checked && !w->checked_bytes)
         return;
     atomic_fetch_add_explicit(&b->checked, w->checked, memory_order_relaxed);
     atomic_fetch_add_explicit(&b->checked_bytes, w->checked_bytes, memory_order_relaxed);

@@ -434,31 +434,56 @@ static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struc
     return stk_notes_taken(notes, "label", as, why, 1, err);
 }
 
+/* A field that is written, and the type of its numbers (0: it has none). */
+struct written {
+    const char *name;
+    size_t name_len;
+    uint8_t dtype;
+    bool plain; /* always numbers: no nulls, nothing else */
+};
+
+/* Field i of all samples if they were examined (the first one may lack some), else of the first. */
+static bool written_at(const struct pack *p, size_t i, struct written *w)
+{
+    const struct stk_types *t = p->cfg.types;
+    if (t && i < t->ntypes) {
+        const struct stk_type *y = &t->type[i];
+        *w = (struct written){.name = y->name, .name_len = y->name_len};
+        w->plain = stk_type_kind(y, &w->dtype) == STK_ARRAY && !stk_type_has_null(y) && !y->fill;
+        return true;
+    }
+    if (t || i >= p->first.nfields)
+        return false;
+    const struct stk_field *f = &p->first.field[i];
+    bool numbers = f->value.kind == STK_ARRAY;
+    *w = (struct written){f->name, f->name_len, numbers ? f->value.dtype : 0, numbers};
+    return true;
+}
+
 /* JSON has numbers, but not their types, and CSV not all: notes those that are read back as others.
  */
 static int note_types(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
 {
     struct stk_buf why = STK_BUF_INIT;
+    struct written w;
     unsigned named = 0;
-    for (size_t i = 0; i < p->first.nfields; i++) {
-        const struct stk_field *f = &p->first.field[i];
-        uint8_t dtype = f->value.dtype;
-        bool kept = dtype == STK_I64 || dtype == STK_F64 || dtype == STK_BOOL ||
-                    (p->cfg.columns && dtype != STK_F16);
-        if (f->value.kind != STK_ARRAY || kept)
+    for (size_t i = 0; written_at(p, i, &w); i++) {
+        bool kept = !w.dtype || w.dtype == STK_I64 || w.dtype == STK_F64 || w.dtype == STK_BOOL ||
+                    (p->cfg.columns && w.plain && w.dtype != STK_F16);
+        if (kept)
             continue;
         if (named++ < 4)
             stk_buf_printf(&why, "%s%.*s was %s", named > 1 ? ", " : "",
-                           (int)(f->name_len < 60 ? f->name_len : 60), f->name,
-                           stk_dtype_name(dtype));
+                           (int)(w.name_len < 60 ? w.name_len : 60), w.name,
+                           stk_dtype_name(w.dtype));
         else if (named == 5)
             stk_buf_puts(&why, ", ...");
     }
-    stk_buf_printf(&why, "; %s does not say so: converted to these types, values are the same",
+    stk_buf_printf(&why, "; %s does not record that; converted back, the values are the same",
                    p->cfg.format->title);
     int rc = stk_buf_check(&why, err);
     if (rc == 0 && named)
-        rc = stk_notes_taken(notes, "type", "int64 and float64 when it is read", stk_buf_cstr(&why),
+        rc = stk_notes_taken(notes, "type", "int64 or float64 when read back", stk_buf_cstr(&why),
                              1, err);
     stk_buf_release(&why);
     return rc;

@@ -214,11 +214,15 @@ static void put_checked(const struct stk_load_result *r, struct stk_grid *t)
         snprintf(line, sizeof line, "not compared (--no-check)");
     else if (!st->samples)
         snprintf(line, sizeof line, "-");
-    else if (!st->checked)
+    else if (!st->checked && !st->checked_bytes)
         snprintf(line, sizeof line,
                  "none: a flipped bit goes undetected (a packed dataset has them)");
     else if (st->checked >= st->samples && all)
         snprintf(line, sizeof line, "compared for every sample");
+    else if (!st->checked)
+        snprintf(line, sizeof line, "compared for %s of the bytes of each sample",
+                 stk_percent_text((double)st->checked_bytes / (double)st->bytes_asked, bytes,
+                                  sizeof bytes));
     else
         snprintf(line, sizeof line, "compared for %s of the samples, %s of the bytes",
                  stk_percent_text((double)st->checked / (double)st->samples, share, sizeof share),

@@ -51,8 +51,22 @@ static void put_names(const struct stk_note *x, struct stk_buf *out)
         stk_buf_puts(out, i < x->nnames || x->count > x->nnames ? ", ...)" : ")");
 }
 
+/* The reason is that of one: "its length is ..." */
+static const char *put_plural(const char *why, struct stk_buf *out)
+{
+    static const char *const words[][2] = {
+        {"its ", "their "}, {"it is ", "they are "}, {"it has ", "they have "}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(why, words[i][0], strlen(words[i][0])) == 0) {
+            stk_buf_puts(out, words[i][1]);
+            return why + strlen(words[i][0]);
+        }
+    return why;
+}
+
 static void put_note(const struct stk_note *x, struct stk_buf *out)
 {
+    const char *why = x->why;
     if (x->taken) {
         stk_buf_printf(out, "%s: ", x->kind);
         stk_text_escape(out, x->as, strlen(x->as), SIZE_MAX);
@@ -61,8 +75,9 @@ static void put_note(const struct stk_note *x, struct stk_buf *out)
         put_count(x->count, x->kind, out);
         put_names(x, out);
         stk_buf_puts(out, ": ");
+        why = x->count == 1 ? why : put_plural(why, out);
     }
-    stk_text_escape(out, x->why, strlen(x->why), SIZE_MAX);
+    stk_text_escape(out, why, strlen(why), SIZE_MAX);
 }
 
 void stk_notes_rows(const struct stk_notes *s, struct stk_grid *t)

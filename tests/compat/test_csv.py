@@ -271,6 +271,15 @@ def test_one_type_over_all_files(stoker, tmp_path):
     assert [r["x"] for r in told] == [float(WIDE), 0.5, 1.5]
 
 
+@pytest.mark.parametrize("cell", ["", '""', " ", '" "'])
+def test_an_empty_cell_is_null_however_it_is_written(stoker, tmp_path, cell):
+    """pandas with QUOTE_ALL: the table was refused, as '' is no integer."""
+    (tmp_path / "t.csv").write_text(f'a,b\n"{WIDE}",1\n{cell},2\n')
+    for source in (tmp_path / "t.csv", tmp_path / "packed"):
+        assert [r["a"] for r in read_samples(stoker, source, tmp_path)] == [WIDE, None]
+        stoker("pack", tmp_path / "t.csv", tmp_path / "packed", "--format", "csv", "--force")
+
+
 def test_what_is_said_of_columns_and_delimiters(stoker, tmp_path):
     """A name that stands twice gets another, a delimiter is guessed: both are said, the latter overruled."""
     (tmp_path / "t.csv").write_text("a,a,a.1\n1,2,3\n")

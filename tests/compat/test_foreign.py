@@ -190,3 +190,16 @@ def test_they_are_listed(stoker):
     assert {"parquet", "zarr", "megatron", "arrow"} <= known and all(x["instead"] for x in result["recognised"])
     assert not known & {x["name"] for x in result["formats"]}
     assert "recognised, but not read: parquet" in stoker("formats").out
+
+
+def test_a_folder_of_shards_of_several_formats_is_a_guess(stoker, tmp_path):
+    """Whole files were the samples, without a word."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.tar").write_bytes(bytes(1024))
+    for name in ("a.tfrecord", "b.tfrecord"):
+        (tmp_path / "d" / name).write_bytes(b"")
+    (tmp_path / "d/README.md").write_text("what it is")
+    said = stoker("inspect", tmp_path / "d", "--json", "-", "-q").json()["result"]["taken"]
+    assert [(t["what"], t["as"]) for t in said] == [("sample", "a whole file")]
+    (tmp_path / "d/a.jpg").write_bytes(b"\xff\xd8\xff")  # now they may be samples
+    assert stoker("inspect", tmp_path / "d", "--json", "-", "-q").json()["result"]["taken"] == []

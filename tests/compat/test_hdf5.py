@@ -340,7 +340,10 @@ def test_statistics_are_no_samples(stoker, tmp_path):
     np.savez(tmp_path / "a.npz", **columns, **{name: np.zeros(4) for name in ("mean", "std", "max")})
     for path in (tmp_path / "a.h5", tmp_path / "a.npz"):
         same(read_back(stoker, path, tmp_path), columns)
-        assert "a row of x, y" in stoker("load", path, "--batch", 10).out
+        said = stoker("load", path, "--batch", 10).out
+        assert "a row of x, y" in said and "): their length is not" in said
+    write(tmp_path / "b.h5", {**columns, "mean": np.zeros(4)}, chunks=False)
+    assert "1 dataset (mean): its length is not" in stoker("inspect", tmp_path / "b.h5").out
 
 
 def matlab(path, arrays, **kwargs):
@@ -396,6 +399,20 @@ def test_load_and_verify_tell_the_same_of_checksums(stoker, tmp_path):
         verify, load = stoker("verify", tmp_path / "a.h5").out, stoker("load", tmp_path / "a.h5").out
         assert ("compared for every sample" in load) == (": whole; " in verify) == bool(share)
         assert ("; no checksums to compare" in verify) == (": readable" in verify) == (not share)
+
+
+def test_samples_that_checksums_cover_in_part(stoker, tmp_path):
+    """`load` said that a flipped bit goes undetected, of data in which it does not."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", data=np.ones((40, 8), "f4"), chunks=(8, 8), fletcher32=True)
+        f["y"] = np.arange(40)
+    assert "compared for 80.0 % of the bytes of each sample" in stoker("load", tmp_path / "a.h5").out
+    stats = stoker("load", tmp_path / "a.h5", "--batch", 40, "--json", "-", "-q").out
+    assert '"checked": 0' in stats and '"checked_bytes": 1280' in stats
+    broken = bytearray((tmp_path / "a.h5").read_bytes())
+    broken[broken.index(np.ones(8, "f4").tobytes()) + 3] ^= 1
+    (tmp_path / "a.h5").write_bytes(broken)
+    assert "checksum" in stoker("load", tmp_path / "a.h5", rc=4).err
 
 
 def test_external_and_virtual_data_is_refused(stoker, tmp_path):

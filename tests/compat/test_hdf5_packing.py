@@ -113,7 +113,7 @@ def test_integers_that_no_float_holds(stoker, tmp_path):
     ({"scale_factor": "0.01"}, "scale_factor is not a number"),
     ({"scale_factor": np.array([0.1, 0.2])}, "scale_factor has several values"),
     ({"_FillValue": np.bytes_("x")}, "_FillValue is not a number"),
-    ({"missing_value": np.arange(9)}, "missing_value has several values")], ids=str)
+    ({"missing_value": np.arange(9)}, "missing_value names too many values")], ids=str)
 def test_what_cannot_be_applied_is_left_out(stoker, tmp_path, attributes, reason):
     packed(tmp_path / "a.nc", stored("i2"), attributes)
     with h5py.File(tmp_path / "a.nc", "a") as f:

@@ -277,6 +277,46 @@ def test_numeric_ids_of_a_label_table(stoker, tmp_path):
                                    f"csv:{tmp_path}/l.csv", rc=4).err
 
 
+@pytest.mark.parametrize("first,second,want", [("", "20", 20), ("", str(2**53 + 1), 2**53 + 1), ("", "1.5", 1.5),
+                                               ("nan", "2", 2.0), ('""', '"a"', 0)])
+def test_an_empty_cell_is_no_label(stoker, tmp_path, first, second, want):
+    """It made every label a float and itself nan, or a class without a name."""
+    (tmp_path / "d").mkdir()
+    for name in ("1", "2"):
+        (tmp_path / "d" / f"{name}.bin").write_text(name)
+    (tmp_path / "l.csv").write_text(f"id,label\n1,{first}\n2,{second}\n")
+    pack = ["pack", tmp_path / "d", tmp_path / "o", "--format", "jsonl", "--label-from", f"csv:{tmp_path}/l.csv"]
+    assert "no label is given for '1.bin'" in stoker(*pack, rc=4).err
+    stoker(*pack, "--on-error", "skip", rc=3)
+    [found] = map(json.loads, next((tmp_path / "o").glob("*.jsonl")).read_text().splitlines())
+    assert (repr(found["label"]), found["key"]) == (repr(want), "2.bin")
+    assert json.loads((tmp_path / "o/manifest.json").read_text())["classes"] == (["a"] if want == 0 else [])
+
+
+def test_a_label_is_one_value(stoker, tmp_path):
+    """Of two columns of labels the first was the label, without a word."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/1").write_text("x")
+    (tmp_path / "l.csv").write_text("id,label_0,label_1\n1,10,11\n")
+    assert "not one number or name per row" in stoker(
+        "pack", tmp_path / "d", tmp_path / "o", "--label-from", f"csv:{tmp_path}/l.csv", rc=4).err
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_types_of_fields_that_samples_lack_are_said(stoker, tmp_path, form):
+    """Only the fields of the first sample were looked at; nulls make the others wider, too."""
+    numpy = pytest.importorskip("numpy")
+    (tmp_path / "d").mkdir()
+    for i in range(3):
+        (tmp_path / "d" / f"{i}.txt").write_text("a")
+        if i:
+            numpy.save(tmp_path / "d" / f"{i}.x.npy", numpy.float32(i + 0.1))
+    taken = stoker("pack", tmp_path / "d", tmp_path / "o", "--format", form, "--group", "--json", "-",
+                   "-q").json()["result"]["taken"]
+    assert [t["because"].split(";")[0] for t in taken if t["what"] == "type"] == ["x was float32"]
+    assert [r.get("x") for r in rows(stoker, tmp_path / "o", tmp_path)] == [None, 1.1, 2.1]
+
+
 def test_a_lone_numbered_column_is_a_number(stoker, tmp_path):
     """x_0 alone is a name; only what pack wrote as an array of one is an array again."""
     (tmp_path / "a.csv").write_text("a,y_0\n1,2\n3,4\n")

@@ -133,13 +133,22 @@ static int read_number(const struct stk_csv_entry *e, struct stk_csv_cell *c, ui
     return rc;
 }
 
-/* alone: the cell is the whole row, where quotes tell an empty one from a blank line. */
+/* True if a cell of a column with nulls is one. Quotes make an empty cell text, but no number.
+ * alone: the cell is the whole row, where quotes tell an empty one from a blank line. */
+static bool is_null(const struct stk_csv_entry *e, struct stk_csv_cell c, bool alone)
+{
+    if (e->type == STK_CSV_TEXT_NULL)
+        return !c.n && (!c.quoted || alone);
+    trim(&c);
+    return !c.n;
+}
+
 static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
                           struct stk_csv_cell *c, bool alone, struct stk_err *err)
 {
     bool key = e->name_len == 3 && memcmp(e->name, "key", 3) == 0;
     const char *nulls = STK_CSV_NULLABLE, *null = strchr(nulls, e->type);
-    if (null && !c->n && (!c->quoted || alone))
+    if (null && is_null(e, *c, alone))
         return add(s, e, &(struct stk_value){.kind = STK_JSON, .data = "null", .size = 4}, err);
     struct stk_csv_entry plain = *e;
     if (null) {

@@ -136,8 +136,8 @@ int stk_table_report(struct stk_lister *l, const struct stk_table_array *a, size
                  a[i].name);
         guessed |= a[i].ndim > 0;
         rc = stk_list_left_out(l, kind, name,
-                               a[i].ndim ? "its first dimension is not the number of samples"
-                                         : "a single value, not one for each sample",
+                               a[i].ndim ? "its length is not the number of samples"
+                                         : "one value, not one per sample",
                                err);
     }
     char as[320] = "a row of ";
@@ -145,6 +145,7 @@ int stk_table_report(struct stk_lister *l, const struct stk_table_array *a, size
     return rc < 0 || !guessed || !voted
                ? rc
                : stk_list_taken(l, "sample", as,
-                                "of the lengths of the large arrays it is that of most; --datasets names "
-                                "others", err);
+                                "most of the large arrays have this number of rows; --datasets "
+                                "overrules it",
+                                err);
 }

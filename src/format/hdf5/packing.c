@@ -36,7 +36,10 @@ static int read_open(hid_t attr, hid_t type, hid_t space, const char *name, size
     if (class != H5T_INTEGER && class != H5T_FLOAT)
         return refuse(err, name, "is not a number");
     if (n < 1 || n > (int64_t)most)
-        return refuse(err, name, n > 0 ? "has several values" : "has no value");
+        return refuse(err, name,
+                      n < 1       ? "has no value"
+                      : most == 1 ? "has several values"
+                                  : "names too many values");
     out->floats = class == H5T_FLOAT;
     out->wide = out->floats && stk_h5.Tget_size(type) > 4;
     bool unsigned64 = stk_h5.Tget_size(type) == 8 && stk_h5.Tget_sign(type) == H5T_SGN_NONE;

@@ -354,8 +354,8 @@ static int check_fill(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk_e
         stk_h5.Tclose(type);
     return zero ? 0
                 : refuse(s, err,
-                         "parts of it were never written, and its fill value is not zero; "
-                         "h5repack makes a copy that can be read");
+                         "its fill value is not zero, and parts were never written; h5repack "
+                         "makes a copy that can be read");
 }
 
 static int check_blocks(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk_err *err)
@@ -454,7 +454,7 @@ int stk_h5_store_flatten(struct stk_h5_store *s, struct stk_err *err)
 {
     unsigned drop = s->rank == 2 && s->dim[0] == 1 ? 0 : 1;
     if (s->rank != 2 || s->dim[drop] != 1 || s->block_dim[drop] != 1)
-        return refuse(s, err, "its chunks are larger than it");
+        return refuse(s, err, "its chunks are larger than the dataset");
     s->dim[0] = s->dim[1 - drop];
     s->block_dim[0] = s->block_dim[1 - drop];
     s->grid.dim[0] = s->grid.dim[1 - drop];

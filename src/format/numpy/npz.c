@@ -385,8 +385,8 @@ static int list_found(struct npz *f, const struct member *m, const struct stk_pi
     if (p->length > STK_PIECE_MOST)
         return refuse(
             f, m->e,
-            "it is deflated in blocks of more than 1 GiB, and every row would need a whole block "
-            "decoded; save it with numpy.savez",
+            "it is deflated in blocks of more than 1 GiB, of which every row needs a whole one "
+            "decoded; numpy.savez does without",
             err);
     if (!right)
         rc = stk_list_problem(f->l, (int64_t)m->e->data_off, err, "member %s: %s", m->e->name,
@@ -470,7 +470,7 @@ static int uniform_column(struct npz *f, struct member *m, uint64_t count,
         return refuse(f, m->e, "it has several strings in a row", err);
     if (m->h.fortran)
         return refuse(f, m->e,
-                      "it is in Fortran order, its rows are scattered; save "
+                      "it is in Fortran order, with scattered rows; save "
                       "numpy.ascontiguousarray(a)",
                       err);
     if (m->h.swap && m->e->method == STK_ZIP_STORED && c->length && count)
