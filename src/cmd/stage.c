@@ -153,6 +153,7 @@ static const struct stk_opt options[] = {
     STK_OPT_OF(struct stk_open_options, AT(open), "trust", trust, STRING, .arg = "USER,...",
                .help = "Trust indexes and manifests of these users (names, numbers, or all), not "
                        "only your own, root's and those of the data's owner"),
+    STK_OPEN_KEEP_OPTION(AT(open), "Keep the index of SRC for next time"),
     {.name = "jobs",
      .letter = 'j',
      .type = STK_OPT_UNSIGNED,
@@ -253,7 +254,7 @@ int stk_stage_list_source(struct stk_stage_job *job, const char *path)
     struct stk_run *run = job->run;
     struct stk_source_options o = {.follow_links = job->s->open.follow_links,
                                    .trust = job->s->open.trust,
-                                   .no_index = job->s->dry_run,
+                                   .no_index = job->s->dry_run || job->s->open.no_index_write,
                                    .progress = stk_stage_on_list,
                                    .user = job};
     double start = stk_now();

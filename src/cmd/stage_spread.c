@@ -209,6 +209,7 @@ static int spread(struct spreading *s)
         .loader = set->loader,
         .source = {.follow_links = set->open.follow_links,
                    .trust = set->open.trust,
+                   .no_index = set->open.no_index_write,
                    .progress = on_list,
                    .user = s},
         .copy = {.threads = (unsigned)set->jobs,

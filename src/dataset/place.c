@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/spool.h"
+#include "base/text.h"
+#include "dataset/layout.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,6 +75,54 @@ void stk_place_remove(const char *place)
     if (dir)
         (void)stk_rmdir_at(AT_FDCWD, dir); /* only an empty one */
     free(dir);
+}
+
+/* ---- beside a dataset ---- */
+
+/* The folder that contains it. Caller frees. */
+static char *parent_of(const char *path)
+{
+    char *copy = path ? strdup(path) : NULL, *slash = copy ? strrchr(copy, '/') : NULL;
+    if (slash)
+        slash[slash == copy] = '\0';
+    return copy;
+}
+
+/* A folder whose name says that it is a part of a dataset: train, images, masks. */
+static bool is_part(const char *folder)
+{
+    char path[300];
+    size_t from, n;
+    const char *split;
+    int len = snprintf(path, sizeof path, "%s/x", stk_base_name(folder));
+    return len > 2 && (size_t)len < sizeof path &&
+           (stk_layout_side(path, (size_t)len, &from, &n) != STK_SIDE_NONE ||
+            stk_layout_split(path, (size_t)len, false, &split, &n));
+}
+
+static bool can_be_there(const char *folder, const char *data)
+{
+    struct stat a, b;
+    return access(folder, W_OK | X_OK) == 0 && stat(folder, &a) == 0 && stat(data, &b) == 0 &&
+           a.st_dev == b.st_dev;
+}
+
+char *stk_place_beside(const char *data, const char *whole, bool *inside)
+{
+    char *root = strdup(whole), *up;
+    *inside = false;
+    for (; root && is_part(root); root = up) {
+        up = parent_of(root);
+        free(root);
+    }
+    up = parent_of(root);
+    free(root);
+    if (!up || can_be_there(up, data))
+        return up;
+    free(up);
+    up = parent_of(data);
+    *inside = up && is_part(data) && can_be_there(up, data);
+    return up;
 }
 
 /* ---- the file ---- */

@@ -18,6 +18,17 @@ void stk_places_free(char *place[STK_PLACES]);
  * else is in it. */
 void stk_place_remove(const char *place);
 
+/* The folder for what is made for a while on the storage of the data: beside the whole dataset, of
+ * which the data may be a part by its name (train, images) or because `whole` is above it. What lies
+ * in that would be a class or a sample for other programs. If that is other storage, or not the
+ * user's, the folder that has the data; *inside is then true if it is a part. NULL: no memory. Caller
+ * frees. */
+char *stk_place_beside(const char *data, const char *whole, bool *inside);
+/* A note after the name of that folder; %s: the prefix of what is made in it. */
+#define STK_PLACE_SEEN                                                                             \
+    "has the data, and while this runs a folder %s.*: other programs that list it see that. "      \
+    "--beside names another place on the same storage"
+
 /* A file for building an index: in its folder until it is published, or nameless. */
 struct stk_target {
     int fd;         /* descriptor of the new index. Borrowed from file, or owned */

@@ -2,6 +2,7 @@
  * compare_prepare.c - what a comparison needs before its first point: the list of the source, space,
  * folders, and the forms; and their removal.
  */
+#include "dataset/place.h"
 #include "stage/compare_priv.h"
 
 #include <errno.h>
@@ -80,12 +81,11 @@ int stk_compare_look(struct compare *k, struct stk_err *err)
     c->bytes = k->source.bytes;
     if (!c->files)
         return stk_err_set(err, STK_E_USAGE, k->source.path, -1, "no file in it");
-    const char *beside = k->plan->beside;
-    char *up = strdup(k->source.path);
-    if (up && !beside)
-        up[strlen(up) - strlen(k->source.name)] = '\0';
-    k->beside = beside ? strdup(beside) : up && *up ? strdup(up) : strdup("/");
-    free(up);
+    const char *path = k->source.path;
+    bool inside = false;
+    k->beside = k->plan->beside ? strdup(k->plan->beside) : stk_place_beside(path, path, &inside);
+    if (inside)
+        stk_compare_note(c, "%.200s " STK_PLACE_SEEN, k->beside, STK_COMPARE_PREFIX);
     return c->source && k->beside ? 0 : stk_err_nomem(err, strlen(k->source.path));
 }
 

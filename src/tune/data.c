@@ -218,7 +218,7 @@ size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_c
                               const char **argv, size_t max)
 {
     const char *from = t->plan->data ? t->s.save : t->s.source;
-    const char *words[] = {t->self, "stage", "--quiet", "--", from, c->copy.path, NULL};
+    const char *words[] = {t->self, "stage", "--quiet", "--no-write-index", "--", from, c->copy.path, NULL};
     size_t n = sizeof words / sizeof *words;
     memcpy(argv, words, (n < max ? n : max) * sizeof *words);
     return n;

@@ -19,7 +19,6 @@
 #include "base/spawn.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "dataset/layout.h"
 #include "dataset/place.h"
 #include "record/launch.h"
 #include "tune/spec.h"
@@ -33,35 +32,13 @@
 
 /* ---- folders -------------------------------------------------------------------------------- */
 
-/* The folder that contains the data, or the current one if nothing is prepared beside it. */
-static char *parent_of(const char *path)
-{
-    char *copy = path ? strdup(path) : NULL, *slash = copy ? strrchr(copy, '/') : NULL;
-    if (slash)
-        slash[slash == copy] = '\0';
-    return copy;
-}
-
 static bool is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
     return strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* A folder whose name says that it is a part of a dataset: train, images, masks. */
-static bool is_part(const char *folder)
-{
-    char path[300];
-    size_t from, n;
-    const char *split;
-    int len = snprintf(path, sizeof path, "%s/x", stk_base_name(folder));
-    return len > 2 && (size_t)len < sizeof path &&
-           (stk_layout_side(path, (size_t)len, &from, &n) != STK_SIDE_NONE ||
-            stk_layout_split(path, (size_t)len, false, &split, &n));
-}
-
-/* The folder of which the data is a part, by its name or by a finding: programs list it. Caller
- * frees. */
+/* The folder of which the data is a part by a finding, or the data. Caller frees. */
 static char *dataset_of(const struct stk_tuner *t, const char *data)
 {
     char *root = strdup(data);
@@ -73,37 +50,17 @@ static char *dataset_of(const struct stk_tuner *t, const char *data)
             root = strdup(a->path);
         }
     }
-    while (root && is_part(root)) {
-        char *up = parent_of(root);
-        free(root);
-        root = up;
-    }
     return root;
 }
 
-static bool can_be_there(const char *folder, const char *data)
-{
-    struct stat a, b;
-    return access(folder, W_OK | X_OK) == 0 && stat(folder, &a) == 0 && stat(data, &b) == 0 &&
-           a.st_dev == b.st_dev;
-}
-
-/* Beside the whole dataset: what lies in it would be a class or a sample for other programs. If that
- * is other storage, or not the user's, as far up as it can be. Caller frees. */
 static char *beside(struct stk_tuner *t, const char *data)
 {
-    char *root = data ? dataset_of(t, data) : NULL, *up = parent_of(root ? root : data);
+    bool inside;
+    char *root = data ? dataset_of(t, data) : NULL;
+    char *up = root ? stk_place_beside(data, root, &inside) : NULL;
     free(root);
-    if (!up || can_be_there(up, data))
-        return up;
-    free(up);
-    up = parent_of(data);
-    if (up && can_be_there(up, data) && is_part(data))
-        stk_tune_note(t->out,
-                      "%.200s has the data, and while this runs a folder " STK_TUNE_PREFIX
-                      ".*: other programs that list it see that. --beside names another place on "
-                      "the same storage",
-                      up);
+    if (up && inside)
+        stk_tune_note(t->out, "%.200s " STK_PLACE_SEEN, up, STK_TUNE_PREFIX);
     return up;
 }
 

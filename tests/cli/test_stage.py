@@ -550,3 +550,10 @@ def test_another_folder_in_the_place_of_the_copies(site):
         thread.join()
         assert [p for p in (site / "local").glob("*/last.pt")], list((site / "local").rglob("*"))
         shutil.rmtree(site / "local")
+
+
+def test_no_index_is_left_where_programs_list(stoker, images, tmp_path):
+    """tune stages a job's data on its own: a file beside a class is one that nobody expects there."""
+    before = sorted(images[0].parent.iterdir())
+    stoker("stage", "--no-write-index", images[0], tmp_path / "node")
+    assert sorted(images[0].parent.iterdir()) == sorted([*before, tmp_path / "node"])

@@ -125,6 +125,25 @@ def test_space_is_checked_first(stoker, tmp_path):
     assert os.listdir(tmp_path / "node") == []
 
 
+@pytest.mark.parametrize("part", ["train", "images/val2017"])
+def test_nothing_is_made_where_programs_list(part, tmp_path):
+    """Another job's ImageFolder takes a folder in the dataset for a class without pictures."""
+    src, dst = tmp_path / "det" / part, tmp_path / "node"
+    src.mkdir(parents=True)
+    dst.mkdir()
+    (src / "1.bin").write_bytes(bytes(5000))
+    process = subprocess.Popen([STOKER, "stage", "--compare", src, dst, "--runs", "100", "--jobs-at-once", "2",
+                                "--forms", "files,tar", "--progress-every", "0.1s"], env=clean_env(),
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        until(lambda: [p for p in tmp_path.iterdir() if p.name.startswith("stoker")])
+        assert not [p for p in (tmp_path / "det").rglob("stoker*")]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["det", "node"]
+
+
 def test_wrong_words(stoker, place):
     src, dst = place
     assert "is not a form" in stoker("stage", "--compare", src, dst, "--forms", "zip", rc=2).err
