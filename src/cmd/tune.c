@@ -355,6 +355,23 @@ static int run_check(struct stk_run *run)
     return stk_say_text(run, &out);
 }
 
+/* A program that only maps its files, say, shows no reads that could be repeated: what the profile
+ * says of it is advice that nobody has measured. */
+static int show_findings(struct stk_run *run, const struct stk_judged *j)
+{
+    const struct stk_report r = {
+        .a = &j->analysis, .advice = &j->advice, .columns = stk_columns(run), .utf8 = stk_term_utf8()};
+    struct stk_buf out = STK_BUF_INIT;
+    stk_report_sentence(&out, 0, r.columns, "Nothing was measured: %s.", run->err.what);
+    stk_buf_putc(&out, '\n');
+    stk_report_findings(&r, &out);
+    stk_jw_put_str(&run->json, "not_measured", run->err.what);
+    stk_report_findings_json(&r, &run->json);
+    run->err = (struct stk_err){0};
+    int rc = stk_say_text(run, &out);
+    return rc ? rc : STK_EXIT_PARTLY;
+}
+
 static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
 {
     const struct settings *s = run->settings;
@@ -364,6 +381,8 @@ static int with_input(struct stk_run *run, struct stk_tune_plan *plan)
         .for_s = s->for_s, .steps = s->steps, .budget_s = plan->budget_s};
     int rc = s->resume ? 0 : stk_tune_input(run, &in, plan, s->trust, &ends);
     run->cleans_up = true; /* from now on there is something */
+    if (rc == STK_E_UNSUPPORTED && in.judged && in.judged->advice.nfindings)
+        rc = show_findings(run, in.judged);
     rc = rc ? rc : run_all(run, plan);
     stk_tune_input_release(&in);
     return rc;

@@ -259,3 +259,20 @@ def test_a_command_that_uses_its_input_up(data):
     assert (data / "runs").read_text() == "\n" and not left_in(data)
     run = run_stoker("tune", *NOTHING, "--", "true", cwd=data, rc=4)
     assert "nothing to replay" in run.err and "stoker-tune-profile" not in run.err  # which is gone
+
+
+def test_a_program_that_only_maps_its_files(tmp_path):
+    """nanoGPT maps train.bin anew for each batch: a profile has no reads of it that could be
+    repeated, but it knows what is wrong."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "src/train.bin").write_bytes(bytes(1 << 20))
+    script = ("import mmap, sys\nfor i in range(60):\n    with open(sys.argv[1], 'rb') as f:\n"
+              "        mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[i << 12]\n")
+    with slowfs(tmp_path / "src", tmp_path / "mnt", open="10ms") as fs:
+        run = run_stoker("tune", "--json", "-", "--", sys.executable, "-c", script, fs.mnt / "train.bin",
+                         cwd=tmp_path, rc=3)
+    result = run.json()["result"]
+    assert "mapped into memory" in result["not_measured"]
+    assert result["findings"][0]["id"] == "map-per-sample"
+    assert left_in(tmp_path) == {"src", "mnt"}
