@@ -263,11 +263,9 @@ static void set_loader(const struct rendering *s, struct places *p, enum stk_lan
     set_raw(p, "BATCH_MARK", a->loader.batch_known ? NULL : "ADAPT: your batch size");
     if (c) {
         set_raw(p, "SHUFFLE", a->loader.last ? "STK_SHUFFLE_NONE" : NULL);
-        set_raw(p, "LAST", a->loader.last ? "STK_LAST_SHORT" : NULL);
         return;
     }
     set(p, "SHUFFLE", a->loader.shuffle);
-    set(p, "LAST", a->loader.last);
     set_raw(p, "LOADER", after_loader(s) && a->loader.last ? "val_loader" : "loader");
     if (a->loader.decode)
         set_decode(s, p);
@@ -306,6 +304,8 @@ static void put_python_loader(const struct rendering *s)
                after_loader(s) && !s->a->path);
     if (!after_loader(s))
         put_loop(s);
+    if (!after_loader(s) && !s->a->loader.last)
+        put(s, STK_PYTHON, stk_code_loop_order_py);
     /* A program reads its validation data whole and in order. */
     if (!s->followed && !s->a->loader.last && !is_loader_for(s, "numpy"))
         put(s, STK_PYTHON, stk_code_loop_validation_py);
@@ -383,6 +383,14 @@ static const char *stage_code(const struct rendering *s)
     return s->scene->profile ? stk_code_stage_listed_sh : stk_code_stage_sh;
 }
 
+static const char *copy_code(const char *code)
+{
+    return code == stk_code_stage_file_sh       ? stk_code_stage_copy_one_sh
+           : code == stk_code_stage_files_sh    ? stk_code_stage_copy_many_sh
+           : code == stk_code_stage_matching_sh ? stk_code_stage_copy_found_sh
+                                                : stk_code_stage_copy_sh;
+}
+
 static void put_stage(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
@@ -398,8 +406,7 @@ static void put_stage(const struct rendering *s)
     set_raw(&p, "EACH_NODE", each_node(s));
     set_raw(&p, "SOURCES", words(&p, a->paths, a->npaths, " ", ""));
     set_raw(&p, "PATTERNS", words(&p, a->pattern, a->npatterns, " -o ", "-name "));
-    set_copy(&p, code == stk_code_stage_matching_sh ? stk_code_stage_copy_found_sh
-                                                    : stk_code_stage_copy_sh);
+    set_copy(&p, copy_code(code));
     put_filled(s, STK_SHELL, code, &p, false);
 }
 

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="python3-torch is not installed")
 PIL = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
 
+from codelib import only, printed  # noqa: E402
 from conftest import ROOT, STOKER, run_stoker  # noqa: E402
 from pythonlib import plain_environment, stoker  # noqa: E402
 
@@ -20,19 +21,6 @@ import torch.utils.data  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("torch")
 TRAIN, VAL = 14, 5  # images of a class
-
-
-def printed(program, *args):
-    """{heading: [(language, code)]} of a unit test that prints what it renders."""
-    out = subprocess.run([STOKER.parent / "tests" / program, *args], check=True,
-                         stdout=subprocess.PIPE, text=True).stdout
-    parts = re.split(r"^== (.*)\n", out, flags=re.M)[1:]
-    return {head: re.findall(r"^-- (.*)\n((?:(?!-- ).*\n)*)", text, flags=re.M)
-            for head, text in zip(parts[::2], parts[1::2])}
-
-
-def only(language, found):
-    return [text for lang, text in found if lang == language]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +74,7 @@ def test_lines_for_training(images, advised):
     folder, mapped, packed = blocks(advised["train"])
     names = {}
     exec(compile(folder, "advised", "exec"), names)
-    check_images(names["x"], names["y"], 32)
+    check_images(names["x"], names["y"], 3 * TRAIN - 32)  # the last batch, as a DataLoader gives it
     # The validation set that was read beside it: all of it, once, in order, nothing random.
     twice = [list(names["val_loader"]) for _ in range(2)]
     assert names["val_loader"].dataset.path == str(images / "val")
@@ -121,7 +109,7 @@ def test_lines_for_other_data(tmp_path, capsys):
     names = {}
     for kind in ("use-loader python", "map-dataset python"):
         exec(compile(found[kind][0][1], "advised", "exec"), names)
-    assert capsys.readouterr().out == "['x', 'label']\n"
+    assert capsys.readouterr().out == "['x', 'label']\n" * 2
     assert names["dataset"][3]["label"] == 3
 
 

@@ -1,1 +1,1 @@
-mine = samples[rank::ranks]   # ADAPT: each rank its own part
+mine = samples[rank::ranks]   # ADAPT: each rank its own part: some ranks have one sample more than others

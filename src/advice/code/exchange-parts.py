@@ -1,1 +1,2 @@
-comm.Allgather(part, whole)   # mpi4py
+counts = comm.allgather(len(part))         # mpi4py; part: an array; parts may differ in length
+comm.Allgatherv(part, (whole, counts))

@@ -1,3 +1,4 @@
-def __getitem__(self, i):       # ADAPT: your Dataset
-    if self.f is None:          # in the worker, not in __init__
+f = None                        # ADAPT: in your Dataset; opened in the worker, not in __init__
+def __getitem__(self, i):
+    if self.f is None:
         self.f = OPEN

@@ -1,4 +1,2 @@
-# ADAPT: a file that is of use only when it is complete: a killed program loses what is in the buffer
-f = open(SOURCE, "wb", buffering=BYTES)   # bytes; "w": text. No flush(), no flush=True; f.close() at the end
-# ADAPT: a file in which every line counts: a line is written when it is complete
-f = open(SOURCE, "a", buffering=1)        # text
+f = open(SOURCE, "wb", buffering=BYTES)   # ADAPT: your mode ("w": text); no flush(), no flush=True; f.close() at the end
+# a killed program loses what is in the buffer; where every line counts: open(…, "a", buffering=1)

@@ -1,1 +1,2 @@
-offset = rank * (size / ranks);   // one part per rank
+offset = size / ranks * rank + size % ranks * rank / ranks;   // one part per rank: all bytes, none twice
+end = size / ranks * (rank + 1) + size % ranks * (rank + 1) / ranks;

@@ -1,3 +1,3 @@
 # in the job script, before training; once per node:
-$EACH_NODE cp "$SOURCE" "$TARGET"/
+$EACH_NODE bash -c "$COPY" || exit 1
 # then read "$TARGET"/"$NAME" instead of "$SOURCE"

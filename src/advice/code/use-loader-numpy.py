@@ -1,3 +1,3 @@
 # INTRO
 import stoker
-LOADER = stoker.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last=LAST)   # BATCH_MARK
+LOADER = stoker.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last="short")   # BATCH_MARK

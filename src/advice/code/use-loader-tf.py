@@ -1,3 +1,3 @@
 # INTRO
 import stoker.tf
-LOADER = stoker.tf.dataset(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last=LAST)   # BATCH_MARK
+LOADER = stoker.tf.dataset(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last="short")   # BATCH_MARK

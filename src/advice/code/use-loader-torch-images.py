@@ -1,4 +1,4 @@
 # INTRO
 import stoker.torch
-LOADER = stoker.torch.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last=LAST,   # BATCH_MARK
+LOADER = stoker.torch.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last="short",   # BATCH_MARK
     decode=DECODE, as_tuple=FIELDS)   # DECODE_MARK

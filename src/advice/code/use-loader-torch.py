@@ -1,3 +1,3 @@
 # INTRO
 import stoker.torch
-LOADER = stoker.torch.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last=LAST)   # BATCH_MARK
+LOADER = stoker.torch.Loader(SOURCE, batch=BATCH, threads=THREADS, shuffle=SHUFFLE, last="short")   # BATCH_MARK

@@ -1,1 +1,1 @@
-dataset = dataset.shard(world_size, rank)                # tf.data
+dataset = dataset.shard(world_size, rank)   # tf.data: some ranks have one sample more than others

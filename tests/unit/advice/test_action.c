@@ -89,12 +89,14 @@ static void packing(void)
               "stoker pack '/d/my set' '/d/my set-packed' --format tar\n"
               "# then, in place of the dataset and its DataLoader:\n"
               "import stoker.torch\n"
-              "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")   "
-              "# ADAPT: your batch size\n"
+              "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\", "
+              "last=\"short\")   # ADAPT: your batch size\n"
               "for batch in loader:   # a dict of tensors, one per field\n"
               "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n"
-              "# the validation data: the same with shuffle=\"none\", last=\"short\": every "
-              "sample once, in order\n");
+              "# the order is stoker's: another one in each epoch, mixed in windows; "
+              "shuffle=\"global\": among all samples; \"none\": as stored\n"
+              "# the validation data: the same with shuffle=\"none\", and nothing random in "
+              "decode=: every sample once, in order\n");
     a[0].bytes = 1u << 20;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
     a[0].count = 7; /* the two exclude each other */
@@ -117,7 +119,8 @@ static void frameworks(void)
                            .loader = {.framework = "tf", .batch = 64, .batch_known = true}};
     scene.framework = "tf";
     CHECK(strstr(line(a, scene), "# in place of your tf.data.Dataset:\nimport stoker.tf\n"
-                                 "loader = stoker.tf.dataset(\"/d/x\", batch=64)\n"));
+                                 "loader = stoker.tf.dataset(\"/d/x\", batch=64, "
+                                 "last=\"short\")\n"));
     a.loader.framework = scene.framework = "numpy";
     a.loader.shuffle = "none";
     a.loader.last = "short";
@@ -206,24 +209,66 @@ static void evaluation(void)
     CHECK(strstr(lines(a, 2, plain), "\n#     decode=\"image:9,"));
     a[0].loader.labelled = true;
     a[0].loader.batch_known = a[0].loader.size_known = true;
-    CHECK(strstr(lines(a, 1, plain), "batch=8,\n"));
+    CHECK(strstr(lines(a, 1, plain), "batch=8, last=\"short\",\n"));
     CHECK(strstr(lines(a, 1, plain), ", as_tuple=(\"data\", \"label\"))   # ADAPT: your "
                                      "augmentation, mean="));
     CHECK(strstr(lines(a, 1, plain), "\nfor x, y in loader:   # "));
 }
 
-/* Every kind as a program would meet it, for a test that compiles and runs the code:
- * `test_action --render PATH TO FORMAT`. */
+/* What follows "NAME=" among the arguments; NULL: it is not there. */
+static const char *given(char **more, const char *name)
+{
+    size_t n = strlen(name);
+    for (; *more; more++)
+        if (strncmp(*more, name, n) == 0 && (*more)[n] == '=')
+            return *more + n + 1;
+    return NULL;
+}
+
+static const char *given_or(char **more, const char *name, const char *otherwise)
+{
+    const char *value = given(more, name);
+    return value ? value : otherwise;
+}
+
+/* The kind as a program would meet it: NAME=VALUE says what is special about it. */
+static struct stk_action met(int kind, bool python, char **argv)
+{
+    static const char *paths[2], *pattern[1];
+    char **more = argv + 3;
+    struct stk_action a = full((enum stk_action_kind)kind, argv[0]);
+    paths[0] = argv[0];
+    paths[1] = given(more, "second");
+    pattern[0] = given(more, "pattern");
+    a.use = stk_use_of(argv[2]);
+    a.to = argv[1];
+    a.is_file = paths[1] || given(more, "file");
+    a.paths = paths;
+    a.npaths = paths[1] ? 2 : 1;
+    a.pattern = pattern;
+    a.npatterns = pattern[0] ? 1 : 0;
+    a.pinned = given(more, "pinned");
+    a.loader.decode = a.use->decode;
+    a.loader.batch = strtoull(given_or(more, "batch", "32"), NULL, 10);
+    a.loader.framework = python ? given_or(more, "framework", "torch") : "c";
+    a.loader.last = given(more, "last");
+    a.loader.shuffle = a.loader.last ? "none" : NULL;
+    a.loader.labelled = given(more, "labelled");
+    return a;
+}
+
+/* Every kind, for tests that run the code: `test_action --render PATH TO FORMAT NAME=VALUE...`. */
 static int render(char **argv)
 {
+    char **more = argv + 3;
     for (int k = 0; k < STK_ACT_COUNT; k++)
         for (int python = 0; python < 2; python++) {
-            struct stk_action a = full((enum stk_action_kind)k, argv[0]);
-            struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = python};
-            a.use = stk_use_of(argv[2]);
-            a.loader.decode = a.use->decode;
-            a.loader.framework = python ? "torch" : "c";
-            a.to = argv[1];
+            struct stk_action a = met(k, python, argv);
+            struct stk_action_scene scene = {.scheduler = given_or(more, "scheduler", ""),
+                                             .nodes = 1,
+                                             .python = python,
+                                             .framework = given(more, "framework"),
+                                             .profile = given(more, "profile")};
             struct stk_snippets out = {0};
             stk_actions_render(&a, 1, &scene, &out);
             printf("== %s %s\n", stk_action_info(a.kind)->name, python ? "python" : "c");
@@ -240,24 +285,25 @@ static void staging(void)
     struct stk_action a = {.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "", .is_file = true};
     struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
     CHECK_STR(line(a, slurm), "# in the job script, before training; once per node:\n"
-                              "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b'\n"
+                              "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b' || exit 1\n"
                               "# then read \"${TMPDIR:?}\"/'a b' instead of '/lus/a b'\n");
     a.to = "/dev/shm";
-    CHECK(strstr(line(a, plain), "\ncp '/lus/a b' /dev/shm/\n"));
+    CHECK(strstr(line(a, plain), "\nbash -c 'cp '\\''/lus/a b'\\'' "
+                                 "/dev/shm/'\\''a b'\\''.new && mv -f "));
     static const char *const two[] = {"/lus/a b", "/lus/c"};
     a.paths = two;
     a.npaths = 2;
-    CHECK(
-        strstr(line(a, plain), "\ncp '/lus/a b' /lus/c /dev/shm/\n# then read them in /dev/shm\n"));
+    CHECK(strstr(line(a, plain), " && cp '\\''/lus/a b'\\'' /lus/c /dev/shm/copy.$$/ && mv "));
+    CHECK(strstr(line(a, plain), "' || exit 1\n# then read them in /dev/shm\n"));
     /* A directory: the files that were read, not what lies there. */
     a = (struct stk_action){.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "/dev/shm"};
     slurm.profile = "my profile";
     CHECK_STR(line(a, slurm),
               "# in the job script, before training; once per node:\n"
-              "stoker report 'my profile' --list-read '/lus/a b' > files.txt\n"
+              "stoker report 'my profile' --list-read '/lus/a b' > files.txt || exit 1\n"
               "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" bash -o pipefail -c 'mkdir -p "
               "/dev/shm/'\\''a b'\\'' && tar -C '\\''/lus/a b'\\'' -cf - -T "
-              "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -'\n"
+              "files.txt | tar -C /dev/shm/'\\''a b'\\'' -xf -' || exit 1\n"
               "# then read /dev/shm/'a b' instead of '/lus/a b'\n");
     CHECK_STR(line(a, plain), "# in the job script, before training; once per node:\n"
                               "DATA=$(stoker stage '/lus/a b')\n"
@@ -266,7 +312,7 @@ static void staging(void)
     a.pattern = endings;
     a.npatterns = 2;
     CHECK(strstr(line(a, slurm), "\n(cd '/lus/a b' && find . -type f \\( -name '*.jpg' -o -name "
-                                 "'*.p ng' \\) -print0) > files.txt\n"));
+                                 "'*.p ng' \\) -print0) > files.txt || exit 1\n"));
     CHECK(strstr(line(a, slurm), " --null -cf - -T files.txt | "));
     CHECK(!strstr(line(a, slurm), "cp "));
 }
@@ -284,9 +330,9 @@ static void of_formats(void)
     CHECK(strstr(line(a, plain), "\n        self.f = open(\"/d/x\", \"rb\")\n"));
     a.kind = STK_ACT_READERS;
     a.use = stk_use_of("tfrecord");
-    CHECK_STR(line(a, plain), "tf.data.TFRecordDataset(files, num_parallel_reads=4)\n"
-                              "DataLoader(dataset, num_workers=4, persistent_workers=True)   "
-                              "# ADAPT: your dataset\n");
+    CHECK(strstr(line(a, plain), "tf.data.TFRecordDataset(files, num_parallel_reads=4)\n"
+                                 "DataLoader(dataset, num_workers=4, persistent_workers=True)   "
+                                 "# ADAPT: your dataset, and the arguments that you have\n"));
     for (size_t i = 0; stk_format_at(i); i++) {
         const struct stk_format_use *u = stk_use_of(stk_format_at(i)->name);
         CHECK(u && (!u->load || u->library));
@@ -303,7 +349,7 @@ static void databases(void)
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[1], "--render") == 0)
+    if (argc >= 5 && strcmp(argv[1], "--render") == 0)
         return render(argv + 2);
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(table);

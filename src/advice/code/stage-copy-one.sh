@@ -1,0 +1,1 @@
+cp "$SOURCE" "$TARGET"/"$NAME".new && mv -f "$TARGET"/"$NAME".new "$TARGET"/"$NAME"
