@@ -364,9 +364,15 @@ int stk_verify_all(const char *path, const struct stk_open_options *open,
     if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
         v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
     stk_checker_init(&v.checker, on_problem, &v);
-    int rc = stk_dataset_open_checked(path, open, &v.checker, &v.ds, err);
+    struct stk_err why = {0};
+    int rc = stk_dataset_open_checked(path, open, &v.checker, &v.ds, &why);
     if (rc == 0)
         rc = verify_opened(&v, err);
+    else if (rc == STK_E_CORRUPT) /* what describes the dataset is damaged: found, not failed */
+        on_problem(&v, &why);
+    else if (err)
+        *err = why;
+    rc = rc == STK_E_CORRUPT && !v.ds ? 0 : rc;
     stk_problems_sort(&r->problems);
     r->seconds = stk_now() - start;
     stk_checker_release(&v.checker);

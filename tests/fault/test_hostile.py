@@ -531,6 +531,19 @@ def test_manifest_damaged(bad, tmp_path, packed):
         bad("verify", out)
 
 
+@pytest.mark.parametrize("at", [0, 1, -3])
+def test_a_damaged_manifest_is_damage(stoker, packed, at):
+    """`verify` ended with the status of a command that could not do its work."""
+    out, _, manifest = packed
+    text = bytearray(manifest.read_bytes())
+    text[at] ^= 0x10
+    manifest.write_bytes(text)
+    said = stoker("verify", out, "--json", "-", rc=1)
+    assert [p["path"] for p in said.json()["result"]["problems"]] == [str(manifest)]
+    assert "damaged manifest" in stoker("verify", out, rc=1).out
+    assert "damaged manifest" in stoker("load", out, rc=4).err
+
+
 def test_manifest_that_lies(bad, tmp_path, packed):
     """Sizes, counts and checksums in a manifest would be believed instead of checked."""
     out, _, manifest = packed
