@@ -303,9 +303,11 @@ static void ask_for_end(const char *job, char end[32])
     const struct stk_slurm how = {.timeout_s = ASK_S};
     struct stk_slurm_output out = {0};
     if (stk_slurm_have("squeue", NULL) == 0 &&
-        stk_slurm_call(&how, argv, NULL, 0, &out, NULL) == 0 && out.status == 0)
-        snprintf(end, 32, "%.*s", (int)strcspn(stk_buf_cstr(&out.out), "\n"),
-                 stk_buf_cstr(&out.out));
+        stk_slurm_call(&how, argv, NULL, 0, &out, NULL) == 0 && out.status == 0) {
+        const char *text = stk_buf_cstr(&out.out), *line = strchr(text, '\n');
+        if (line) /* else the time may have been cut short */
+            snprintf(end, 32, "%.*s", (int)(line - text), text);
+    }
     stk_slurm_output_release(&out);
 }
 

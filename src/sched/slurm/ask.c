@@ -47,6 +47,22 @@ static bool in_vain(struct stk_slurm_jobs *jobs, unsigned source)
     return true;
 }
 
+/* Some versions end with status 0 although the controller or the database did not answer. */
+static bool complains(const struct stk_slurm_output *out)
+{
+    return !out->out.len && out->err.len && memmem(out->err.data, out->err.len, "error: ", 7);
+}
+
+/* An answer that ends in the middle says nothing about the jobs that it does not name. */
+static int judge(struct stk_slurm_jobs *jobs, unsigned source, int rc)
+{
+    if (rc != STK_SLURM_CUT)
+        return rc;
+    jobs->failed |= source;
+    snprintf(jobs->why[stk_slurm_bit(source)], sizeof jobs->why[0], "its answer was cut short");
+    return 0;
+}
+
 /* Runs a client whose failure is noted, not returned; only a request to stop and lack of memory are
  * errors. *said: out holds an answer. */
 static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsigned source,
@@ -60,7 +76,7 @@ static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsign
     if (in_vain(jobs, source))
         return 0;
     int rc = stk_slurm_call(s, a->v, NULL, 0, out, &why);
-    *said = rc == 0 && out->status == 0;
+    *said = rc == 0 && out->status == 0 && !complains(out);
     if (rc == STK_E_STOPPED || rc == STK_E_NOMEM) {
         if (err)
             *err = why;
@@ -108,6 +124,7 @@ int stk_slurm_ask_squeue(const struct stk_slurm *s, const char *who, const char 
     rc = rc ? rc : ask(s, &a, STK_SLURM_BY_SQUEUE, jobs, &out, &said, err);
     if (!rc && said)
         rc = stk_slurm_read_squeue(jobs, (const char *)out.out.data, out.out.len, sep, only);
+    rc = judge(jobs, STK_SLURM_BY_SQUEUE, rc);
     stk_buf_release(&format);
     stk_slurm_output_release(&out);
     return rc;
@@ -144,6 +161,7 @@ int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *
     int rc = ask(s, &a, STK_SLURM_BY_SACCT, jobs, &out, &said, err);
     if (!rc && said)
         rc = stk_slurm_read_sacct(jobs, (const char *)out.out.data, out.out.len, sep, only);
+    rc = judge(jobs, STK_SLURM_BY_SACCT, rc);
     stk_slurm_output_release(&out);
     return rc;
 }
@@ -162,6 +180,7 @@ int stk_slurm_ask_scontrol(const struct stk_slurm *s, const char *id, uint64_t w
     int rc = ask(s, &a, STK_SLURM_BY_SCONTROL, jobs, &out, &said, err);
     if (!rc && said)
         rc = stk_slurm_read_scontrol(jobs, (const char *)out.out.data, out.out.len, want, only);
+    rc = judge(jobs, STK_SLURM_BY_SCONTROL, rc);
     stk_slurm_output_release(&out);
     return rc;
 }
@@ -184,6 +203,7 @@ int stk_slurm_ask_sstat(const struct stk_slurm *s, const char *list, struct stk_
     int rc = ask(s, &a, STK_SLURM_BY_SSTAT, jobs, &out, &said, err);
     if (!rc && said)
         rc = stk_slurm_read_sstat(jobs, (const char *)out.out.data, out.out.len, "|");
+    rc = judge(jobs, STK_SLURM_BY_SSTAT, rc);
     stk_slurm_output_release(&out);
     return rc;
 }

@@ -52,8 +52,11 @@ int stk_slurm_id_each(const char *text, int (*f)(void *user, const char *id, siz
 /* ---- rows (sched/slurm/text.c) ------------------------------------------------------------------ */
 
 /* Rows of `ncols` fields with an unpredictable separator, so that no job name can end a field or
- * a row; the last field may contain line breaks. Calls row() for each; incomplete rows are
- * skipped. */
+ * a row; the last field may contain line breaks. Calls row() for each that is complete.
+ * STK_SLURM_CUT: the last was not, so that there may be others. */
+#define STK_SLURM_CUT 1
+/* False: a client has not written all of its answer. */
+bool stk_slurm_is_whole(const char *text, size_t len);
 #define STK_SLURM_COLUMNS 32
 typedef int stk_slurm_row_fn(void *user, const struct stk_slurm_word *col);
 int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,

@@ -257,5 +257,5 @@ int stk_slurm_read_scontrol(struct stk_slurm_jobs *jobs, const char *text, size_
         else if (line.n && !read_line(&r, line))
             rc = STK_E_NOMEM;
     }
-    return rc;
+    return rc == 0 && !stk_slurm_is_whole(text, len) ? STK_SLURM_CUT : rc;
 }

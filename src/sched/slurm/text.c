@@ -381,6 +381,11 @@ static struct stk_slurm_word without_line_end(struct stk_slurm_word w)
 
 /* The last field of a row ends at the last line break before the next separator: the rest is the
  * first field of the next row, which is an id and has no line break. */
+bool stk_slurm_is_whole(const char *text, size_t len)
+{
+    return !len || text[len - 1] == '\n';
+}
+
 int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
                    stk_slurm_row_fn *row, void *user)
 {
@@ -405,7 +410,8 @@ int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
         if (hit) /* too many fields in a row: start again after it */
             col[n++] = line ? (struct stk_slurm_word){line + 1, w.n - mine - 1} : w;
     }
-    return rc;
+    bool rest = n > 1 || (n == 1 && without_line_end(col[0]).n);
+    return rc == 0 && (rest || !stk_slurm_is_whole(text, len)) ? STK_SLURM_CUT : rc;
 }
 
 /* ---- what Slurm's variables tell a job ----------------------------------------------------- */

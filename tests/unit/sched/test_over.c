@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "scratch.h"
@@ -35,10 +37,38 @@ static void by_slurm(void)
     unsetenv("SLURM_JOB_ID");
 }
 
+/* By a process that has not been disappointed yet. */
+static int asked_anew(const char *id)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(stk_job_is_over(id, NULL) + 1);
+    (void)waitpid(pid, &status, 0);
+    return WEXITSTATUS(status) - 1;
+}
+
+/* A job that the rest of an answer names runs, and its copy stays. */
+static void cut_short(void)
+{
+    unsetenv("SLURM_JOB_ID");
+    make("sacct", "exit 1");
+    make("scontrol", "exit 1");
+    make("squeue", "exit 0");
+    CHECK_INT(asked_anew("77"), 1);
+    make("squeue", "printf 7");
+    CHECK_INT(asked_anew("77"), -1);
+    make("squeue", "echo 'squeue: error: the controller does not answer' >&2; exit 0");
+    CHECK_INT(asked_anew("77"), -1);
+    make("squeue", "sep=$(expr \"$5\" : '%i\\(.*\\)%A'); echo \"78${sep}78${sep}RUNN\"");
+    CHECK_INT(asked_anew("77"), -1);
+}
+
 int main(int argc, char **argv)
 {
     scratch_begin();
     CHECK_BEGIN(argc, argv);
+    CHECK_RUN(cut_short);
     CHECK_RUN(by_slurm);
     scratch_done();
     return CHECK_DONE();
