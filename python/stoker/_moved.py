@@ -3,14 +3,44 @@
 import functools
 import json
 import os
+import stat
 
 from stoker._errors import warn
+
+
+def status(path):
+    """os.stat(), or None if there is no such file. os.path.exists() also says so of what cannot be looked at."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def is_folder(path):
+    found = status(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def is_file(path):
+    found = status(path)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def walk(folder, followlinks=False):
+    """os.walk(), which leaves out what it cannot list; here that is an error."""
+    def stop(why):
+        raise why
+    return os.walk(folder, onerror=stop, followlinks=followlinks)
 
 
 @functools.lru_cache(maxsize=None)
 def is_there(new, old):
     """Another node, or the next job, has no copy until `stoker stage` has made one there."""
-    there = os.path.exists(new)
+    try:
+        there = status(new) is not None
+    except OSError as why:
+        warn(f"{why}: data is read from {old}, where it was")
+        return False
     if not there:
         warn(f"{new} is not there: data is read from {old}, where it was. If it was staged, `stoker stage` makes the copy "
              "again on this node")
@@ -45,11 +75,11 @@ def moved(path, places):
 
 
 def manifest_of(packed):
-    """How a dataset was packed; {}: not known."""
+    """How a dataset was packed; {}: not known. A manifest that cannot be read is an error: its order would be a guess."""
     try:
         with open(os.path.join(packed, "manifest.json"), encoding="utf-8") as f:
             made = json.load(f)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return made if isinstance(made, dict) else {}
 

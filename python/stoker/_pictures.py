@@ -41,10 +41,20 @@ def _listed(root):
         from torchvision.datasets import folder
     except ImportError:
         return None
-    if not os.path.isdir(root):
+    if not _moved.is_folder(root):
         return None
     classes, numbers = folder.find_classes(root)
-    return classes, folder.make_dataset(root, numbers, folder.IMG_EXTENSIONS)
+    return classes, _made(root, numbers, folder)
+
+
+def _made(root, numbers, folder):
+    """torchvision's make_dataset(), which leaves out folders that it cannot list; here that is an error."""
+    found = [(os.path.join(at, name), numbers[label]) for label in sorted(numbers)
+             for at, _, names in sorted(_moved.walk(os.path.join(root, label), followlinks=True))
+             for name in sorted(names) if folder.has_file_allowed_extension(name, folder.IMG_EXTENSIONS)]
+    if len({number for _, number in found}) < len(numbers):  # it says what it makes of that
+        return folder.make_dataset(root, numbers, folder.IMG_EXTENSIONS)
+    return found
 
 
 class _Unpacked:

@@ -86,7 +86,7 @@ def _same(value, row):
 
 def _files_in(folder, ending):
     """Files of a folder, in the order in which they are one dataset."""
-    found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names
+    found = [os.path.join(at, name) for at, _, names in _moved.walk(folder) for name in names
              if name.endswith(ending) and not name.startswith(".")]
     return sorted(found, key=lambda n: os.fsencode(os.path.relpath(n, folder)))
 
@@ -97,10 +97,10 @@ class _Folder:
     def __init__(self, old, new):
         self.samples, self.parts = Dataset(new), {}
         first = self.samples[0]["key"] if len(self.samples) else ""
-        self.has_files = bool(first) and os.path.isfile(os.path.join(old, first))  # a sample is a file
+        self.has_files = bool(first) and _moved.is_file(os.path.join(old, first))  # a sample is a file
         if not self.has_files and _moved.settings_of(new).get("shuffle") is not None:
             raise Error(f"{new} has its rows in another order")
-        if os.path.isfile(old):
+        if _moved.is_file(old):
             self.parts[old] = range(len(self.samples))
         elif not self.has_files:
             self._count(_files_in(old, ENDINGS))
@@ -130,7 +130,8 @@ def _folder_of(place):
 
 def _is_newer(path, new):
     made = os.path.join(new, "manifest.json")
-    return os.path.exists(made) and os.stat(path).st_mtime > os.stat(made).st_mtime
+    then = _moved.status(made)
+    return then is not None and os.stat(path).st_mtime > then.st_mtime
 
 
 def _place_of(name, packed):

@@ -103,7 +103,7 @@ def _walked(folder):
     """Names of the files below a folder, in the order in which they are one dataset. Nothing is asked about each file:
     that would take longer than to list the folder."""
     top, names = len(os.path.join(folder, "")), []
-    for at, folders, files in os.walk(folder):
+    for at, folders, files in _moved.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         names += [os.path.join(at, name)[top:] for name in files if not name.startswith(".")]
     return sorted(names, key=os.fsencode)
@@ -130,7 +130,7 @@ def keys_of(folder, place, packed):
     """The names of all files in a packed dataset: by the folder that it was made of, if they are still those, since
     that is faster than to read them."""
     seed = _moved.settings_of(place).get("shuffle")
-    for names in _lists(folder, packed) if os.path.isdir(folder) else ():
+    for names in _lists(folder, packed) if _moved.is_folder(folder) else ():
         order = range(len(names)) if seed is None else array.array("Q", _stoker.permuted(len(names), int(seed)))
         keys = [names[i] for i in order]
         if _fits(keys, packed):
@@ -146,18 +146,15 @@ COMPARED = 100
 
 def _newest(path):
     """When a file or a folder was changed last; a change that sets the time back is one, too."""
-    try:
-        at = os.stat(path)
-    except OSError:
-        return 0
-    return max(at.st_mtime, at.st_ctime)
+    at = _moved.status(path)
+    return max(at.st_mtime, at.st_ctime) if at else 0
 
 
 def changed(folder, keys, packed):
     """The files that no longer have the bytes that were packed, as names below the folder. Of a folder in which files
     came, went or were replaced, all are looked at (up to 20 times LOOKS), else some."""
     made = _newest_of_manifest(packed.path)
-    if made is None or not os.path.isdir(folder):
+    if made is None or not _moved.is_folder(folder):
         return []
     with concurrent.futures.ThreadPoolExecutor(16) as threads:
         below = sorted({os.path.dirname(key) for key in keys})
@@ -172,10 +169,8 @@ def changed(folder, keys, packed):
 
 
 def _newest_of_manifest(place):
-    try:
-        return os.stat(os.path.join(place, "manifest.json")).st_mtime
-    except OSError:
-        return None
+    made = _moved.status(os.path.join(place, "manifest.json"))
+    return made and made.st_mtime
 
 
 def say_changed(folder, names, place):
@@ -202,7 +197,7 @@ def _opened(key):
 
 def _is_same(path, data):
     """Whether these are the bytes of a file, if that is still there."""
-    if not os.path.exists(path):
+    if _moved.status(path) is None:
         return True
     with builtins.open(path, "rb") as f:
         return f.read() == data
@@ -278,9 +273,9 @@ def _listed(filenames):
 
 def _all_of(place):
     """The files that were packed."""
-    if os.path.isfile(place):
+    if _moved.is_file(place):
         return {place}
-    return {os.path.join(at, name) for at, _, names in os.walk(place) for name in names
+    return {os.path.join(at, name) for at, _, names in _moved.walk(place) for name in names
             if not name.startswith(".") and (name.endswith(RECORDS_END) or ".tfrecord-" in name)}
 
 

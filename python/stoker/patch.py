@@ -15,6 +15,7 @@ import ast
 import difflib
 import io
 import itertools
+import os
 import pathlib
 import re
 import sys
@@ -232,16 +233,26 @@ def is_plain(script, call):
     return not code
 
 
+def is_there(place):
+    """What cannot be looked at is an error: it may be there."""
+    try:
+        return bool(os.stat(place))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def names_in(place):
-    """Some names of files at a place."""
-    place = pathlib.Path(place)
-    found = (p.name for p in place.rglob("*") if not p.is_dir()) if place.is_dir() else [place.name]
+    """Some names of files at a place. A folder that cannot be listed is an error."""
+    def stop(why):
+        raise why
+    walked = (name for _, _, names in os.walk(place, onerror=stop) for name in names)
+    found = walked if os.path.isdir(place) else [os.path.basename(place)]
     return list(itertools.islice(found, NAMES_MAX))
 
 
 def holds(places, of):
     """Whether `of` is true for the name of some file of the data. Nobody knows about data that is not there."""
-    return any(not pathlib.Path(p).exists() or any(map(of, names_in(p))) for p in places)
+    return any(not is_there(p) or any(map(of, names_in(p))) for p in places)
 
 
 def holds_rows(places):
@@ -612,7 +623,7 @@ def pair(text):
     pairs = [p for p in pairs if all(p)]
     if not pairs:
         raise argparse.ArgumentTypeError(f"{text!r}: OLD=NEW is needed")
-    return next((p for p in pairs if pathlib.Path(p[0]).exists()), pairs[0])
+    return next((p for p in pairs if os.path.lexists(p[0])), pairs[0])
 
 
 def options_of(argv):
