@@ -432,7 +432,10 @@ int stk_find_at(int dirfd, const char *name, struct stat *st, const char *path, 
     struct stat mine;
     if (fstatat(dirfd, name, st ? st : &mine, AT_SYMLINK_NOFOLLOW) == 0)
         return 1;
-    return stk_is_absent(errno) ? 0 : stk_err_sys(err, path, "look at");
+    if (stk_is_absent(errno))
+        return 0;
+    bool named = strcmp(stk_base_name(path), stk_base_name(name)) == 0;
+    return stk_err_sys(err, path, "look at%s%s", named ? "" : " ", named ? "" : name);
 }
 
 bool stk_may_exist(int dirfd, const char *name)

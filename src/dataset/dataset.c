@@ -183,7 +183,7 @@ static bool try_index(struct stk_dataset *ds, const struct opening *how, const c
     if (fd >= 0)
         close(fd);
     if (rc < 0) {
-        if (rc != STK_E_SYS)
+        if (stk_if_there(rc, &why) != 0)
             not_used(ds, why.what);
         return false;
     }
@@ -470,7 +470,8 @@ static void drop_places(const struct stk_dataset *ds, char *place[STK_PLACES])
     for (int i = 0; i < STK_PLACES && place[i]; i++) {
         struct stat st;
         bool inside = i == 0 && ds->has_manifest;
-        bool theirs = lstat(place[i], &st) == 0 && st.st_uid != geteuid();
+        int there = stk_find_at(AT_FDCWD, place[i], &st, place[i], NULL);
+        bool theirs = there < 0 || (there && st.st_uid != geteuid());
         if (inside || theirs)
             free(place[i]);
         else

@@ -61,6 +61,17 @@ static int open_beside(const struct stk_dest *d, const char *ending)
                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* 1, with a descriptor; 0: there is none; else the error. */
+static int find_beside(const struct stk_dest *d, const char *ending, int *fd, struct stk_err *err)
+{
+    *fd = open_beside(d, ending);
+    if (*fd >= 0)
+        return 1;
+    if (stk_is_absent(errno) || errno == ELOOP) /* a link is none of ours */
+        return 0;
+    return stk_err_sys(err, d->final, "open %s%s", d->name, ending);
+}
+
 static uint64_t number_of(int fd)
 {
     struct stat st;
@@ -218,17 +229,26 @@ static int plan_text(const struct stk_dest *d, const char *plan, bool force, str
     return stk_buf_check(b, err);
 }
 
-static bool read_plan(const struct stk_dest *d, int dir, struct stk_buf *b)
+/* 1; 0: there is none, or it is no file; else the error. */
+static int read_plan(const struct stk_dest *d, int dir, struct stk_buf *b, struct stk_err *err)
 {
-    return stk_read_file_at(dir, PLAN_NAME, O_NOFOLLOW, PLAN_MAX, b, d->partial, NULL) == 0;
+    struct stk_err why = {0};
+    int rc = stk_read_file_at(dir, PLAN_NAME, O_NOFOLLOW, PLAN_MAX, b, d->partial, &why);
+    rc = stk_if_there(rc, &why);
+    if (rc == 1 || (rc != STK_E_SYS && rc != STK_E_NOMEM))
+        return rc == 1;
+    (void)stk_err_wrap(&why, rc, PLAN_NAME);
+    return err ? (*err = why).code : rc;
 }
 
-/* True if the unfinished run has this plan; *force: that run had --force. */
-static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool *force)
+/* 1 if the unfinished run has this plan; *force: that run had --force. */
+static int same_plan(const struct stk_dest *d, int dir, const char *plan, bool *force,
+                     struct stk_err *err)
 {
     struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
-    bool same = false, read = read_plan(d, dir, &have);
-    for (int i = 0; read && !same && i < 2; i++) {
+    bool same = false;
+    int read = read_plan(d, dir, &have, err);
+    for (int i = 0; read == 1 && !same && i < 2; i++) {
         *force = i == 1;
         same = plan_text(d, plan, *force, &want, NULL) == 0 && have.len == want.len &&
                memcmp(have.data, want.data, want.len) == 0;
@@ -236,16 +256,17 @@ static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool 
     stk_buf_release(&have);
     stk_buf_release(&want);
     *force = *force && same;
-    return same;
+    return read < 0 ? read : same;
 }
 
-/* True if the unfinished run wrote this dataset. */
-static bool plan_is_of(const struct stk_dest *d, int dir)
+/* 1 if the unfinished run wrote this dataset. */
+static int plan_is_of(const struct stk_dest *d, int dir, struct stk_err *err)
 {
     struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
     stk_buf_printf(&want, "\ndestination %s\n", d->name);
-    bool is =
-        read_plan(d, dir, &have) && !want.fail && memmem(have.data, have.len, want.data, want.len);
+    int is = read_plan(d, dir, &have, err);
+    if (is == 1)
+        is = !want.fail && memmem(have.data, have.len, want.data, want.len);
     stk_buf_release(&have);
     stk_buf_release(&want);
     return is;
@@ -354,7 +375,10 @@ static int check_partial(const struct stk_dest *d, const struct note *n, struct 
     int vacant = stk_dir_is_empty(d->fd, d->partial, err);
     if (vacant != 0)
         return vacant < 0 ? vacant : 0;
-    if (plan_is_of(d, d->fd) || (n->fresh && number_of(d->fd) == n->fresh) ||
+    int ours = plan_is_of(d, d->fd, err);
+    if (ours < 0)
+        return ours;
+    if (ours || (n->fresh && number_of(d->fd) == n->fresh) ||
         each_entry(d->fd, d->partial, found_other, NULL, NULL) == 0)
         return 0;
     return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
@@ -366,15 +390,15 @@ static int check_partial(const struct stk_dest *d, const struct note *n, struct 
 /* After a run was killed while it removed the dataset that it had replaced. */
 static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    int fd = n->old ? open_beside(d, ".partial") : -1, rc = 0;
-    if (fd >= 0 && number_of(fd) == n->old) {
+    int fd = -1, rc = n->old ? find_beside(d, ".partial", &fd, err) : 0;
+    if (rc == 1 && number_of(fd) == n->old) {
         rc = lock_folder(d, fd, ".partial", err);
         if (rc == 0)
             rc = remove_folder(d, fd, ".partial", err);
     }
     if (fd >= 0)
         close(fd);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* After a run was killed on a file system that cannot exchange folders: gives the old dataset its
@@ -382,10 +406,12 @@ static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct
 static int settle_old(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     struct beside b;
-    int fd = n->old ? open_beside(d, OLD) : -1, rc = 0;
-    if (fd >= 0 && number_of(fd) == n->old) {
-        int final = open_beside(d, "");
-        int whole = final < 0 ? 0 : stk_find_at(final, STK_MANIFEST_NAME, NULL, d->final, err);
+    int fd = -1, rc = n->old ? find_beside(d, OLD, &fd, err) : 0;
+    if (rc == 1 && number_of(fd) == n->old) {
+        int final, whole = find_beside(d, "", &final, err);
+        if (whole == 1)
+            whole = stk_find_at(final, STK_MANIFEST_NAME, NULL, d->final, err);
+        rc = 0;
         if (whole)
             rc = whole < 0 ? whole : remove_folder(d, fd, OLD, err);
         else if (stk_rename_at(d->parent, beside(d, OLD, &b), d->parent, d->name) < 0)
@@ -395,7 +421,7 @@ static int settle_old(const struct stk_dest *d, const struct note *n, struct stk
     }
     if (fd >= 0)
         close(fd);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* Hides an incomplete dataset from others. */
@@ -475,20 +501,23 @@ void stk_dest_plan_id(const char *plan, char *to)
     snprintf(to, 17, "%016llx", (unsigned long long)stk_hash64(plan, strlen(plan)));
 }
 
-/* True if the dataset at final is the result of the plan. */
-static bool is_whole(const struct stk_dest *d, const char *plan)
+/* 1 if the dataset at final is the result of the plan. */
+static int is_whole(const struct stk_dest *d, const char *plan, struct stk_err *err)
 {
     struct stk_manifest m = {0};
+    struct stk_err why = {0};
     char id[17], path[STK_FD_PATH];
-    int fd = open_beside(d, "");
-    if (fd < 0)
-        return false;
+    int fd, rc = find_beside(d, "", &fd, err);
+    if (rc < 1)
+        return rc;
     stk_dest_plan_id(plan, id);
-    bool whole = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL) == 1 && m.plan &&
-                 strcmp(m.plan, id) == 0;
+    rc = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, &why);
+    bool whole = rc == 1 && m.plan && strcmp(m.plan, id) == 0;
     stk_manifest_release(&m);
     close(fd);
-    return whole;
+    if (rc != STK_E_SYS && rc != STK_E_NOMEM)
+        return whole;
+    return err ? (*err = why).code : rc;
 }
 
 /* Fills in the names, and opens their parent folder. */
@@ -526,12 +555,14 @@ static int look_back(struct stk_dest *d, bool resume, const char *plan, bool *un
     else if (resume && !stk_is_absent(errno))
         found = stk_err_sys(err, d->partial, "open folder");
     *unfinished = found > 0;
-    d->resumed = resume && *unfinished && same_plan(d, fd, plan, &forced);
+    int same = resume && *unfinished ? same_plan(d, fd, plan, &forced, err) : found < 0 ? found : 0;
+    d->resumed = same == 1;
     d->force = d->force || (d->resumed && forced);
-    d->whole = resume && !*unfinished && is_whole(d, plan);
+    int whole = resume && !found ? is_whole(d, plan, err) : 0;
+    d->whole = whole == 1;
     if (fd >= 0)
         close(fd);
-    return found < 0 ? found : 0;
+    return same < 0 ? same : whole < 0 ? whole : 0;
 }
 
 /* Completes a run that was killed at its very end. */

@@ -125,7 +125,8 @@ static int list_slots(struct listing *l, const char *folder, const char *file, s
     return rc;
 }
 
-/* The file has its magic number once everything else is in it. */
+/* The file has its magic number once everything else is in it. One that cannot be opened counts as
+ * complete: reading it says why. */
 static bool is_complete(const char *folder, const char *name)
 {
     struct stk_log_file f = {.fd = -1};
@@ -133,7 +134,7 @@ static bool is_complete(const char *folder, const char *name)
     int rc = path ? stk_log_open(&f, &(struct stk_log_at){path, 0}, NULL) : STK_E_NOMEM;
     stk_log_close(&f);
     free(path);
-    return rc == 0;
+    return rc == 0 || rc == STK_E_SYS;
 }
 
 /* If a process was killed while its log moved from its slot to a file, both have it. */

@@ -208,8 +208,8 @@ static enum found whose(const struct stk_launch *l)
         bool whole = !rc && text.len && text.data[text.len - 1] == '\n';
         bool same = whole && text.len == strlen(l->run_id) + 1 &&
                     memcmp(text.data, l->run_id, text.len - 1) == 0;
-        bool there = fstatat(l->folder.fd, ID_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
-        bool young = !l->by_command || (there && st.st_mtime + TOGETHER_S > time(NULL));
+        int there = stk_find_at(l->folder.fd, ID_NAME, &st, l->dir, NULL);
+        bool young = !l->by_command || (there == 1 && st.st_mtime + TOGETHER_S > time(NULL));
         stk_buf_release(&text);
         found = rc && !there ? NOBODY : same && young && l->ranked ? OUR_RUN : ANOTHER;
         if (found != ANOTHER || whole || !l->ranked)

@@ -134,8 +134,9 @@ int stk_folder_check(const struct stk_folder *f, const char *name, const char *t
                      struct stk_err *err)
 {
     struct stat st;
-    if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return 0;
+    int there = stk_find_at(f->fd, name, &st, f->path, err);
+    if (there < 1)
+        return there;
     if (S_ISLNK(st.st_mode))
         return stk_err_set(err, STK_E_EXISTS, f->path, -1, "%s is a link", name);
     return check_owner(&st, trust, name, f->path, err);

@@ -35,20 +35,23 @@ bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j
     return stk_folder_has(&r->folder, name);
 }
 
-/* False: missing, or not the result of such a run. Texts are in the arena. */
-static bool read_result(const struct stk_runner *r, const struct stk_job_run *j,
-                        struct stk_arena *arena, struct stk_study_run *run)
+/* 1; 0: missing, or not the result of such a run. Texts are in the arena. */
+static int read_result(const struct stk_runner *r, const struct stk_job_run *j,
+                       struct stk_arena *arena, struct stk_study_run *run, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_err why = {0};
     char name[STK_DONE_SIZE];
     struct stk_jval *v;
     done_name(j, name);
-    bool ok = stk_folder_read(&r->folder, name, 1u << 20, &b, NULL) == 0 &&
-              stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
+    int rc = stk_if_there(stk_folder_read(&r->folder, name, 1u << 20, &b, &why), &why);
+    bool ok = rc == 1 && stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
               stk_study_read_run(v, run, NULL) == 0 && stk_runner_point_of(r, run) == j->tally &&
               stk_study_check(&r->study, run, NULL) == 0;
     stk_buf_release(&b);
-    return ok;
+    if (rc != STK_E_SYS && rc != STK_E_NOMEM)
+        return ok;
+    return err ? (*err = why).code : rc;
 }
 
 /* ---- how it ended ------------------------------------------------------------------------- */
@@ -119,7 +122,11 @@ static int keep_job(struct stk_runner *r, const struct stk_job_run *j,
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_study_run run;
     char id[24], note[STK_STUDY_TEXT_MAX + 1], requeued[STK_STUDY_TEXT_MAX + 1];
-    bool own = read_result(r, j, &arena, &run);
+    int own = read_result(r, j, &arena, &run, err);
+    if (own < 0) { /* the next look, or --resume, may be able to read it */
+        stk_arena_release(&arena);
+        return own;
+    }
     if (!own)
         run = stk_point_run(j->tally->point, j->repeat);
     snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);

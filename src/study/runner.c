@@ -297,11 +297,14 @@ static int apply(struct stk_runner *r, const struct stk_runner_change *c, struct
 static int read_plan(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_err why = {0};
     char *path = stk_folder_path(&r->folder, PLAN_NAME);
-    int rc = path ? stk_folder_read(&r->folder, PLAN_NAME, STK_STUDY_FILE_MAX, &b, err)
-                  : stk_err_nomem(err, 4096);
-    if (rc == STK_E_SYS && errno == ENOENT)
-        rc = stk_err_set(err, STK_E_USAGE, r->dir, -1, "there is no study (no " PLAN_NAME ")");
+    int rc = path ? stk_folder_read(&r->folder, PLAN_NAME, STK_STUDY_FILE_MAX, &b, &why)
+                  : stk_err_nomem(&why, 4096);
+    if (stk_if_there(rc, &why) == 0)
+        rc = stk_err_set(&why, STK_E_USAGE, r->dir, -1, "there is no study (no " PLAN_NAME ")");
+    if (rc && err)
+        *err = why;
     rc = rc ? rc : stk_runner_read_plan(stk_buf_cstr(&b), b.len, path, &r->arena, &r->plan, err);
     free(path);
     stk_buf_release(&b);

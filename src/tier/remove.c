@@ -44,7 +44,7 @@ static int lock_out(int dir)
         close(fd);
         return -2;
     }
-    return fd >= 0 ? fd : errno == ENOENT ? -1 : -2;
+    return fd >= 0 ? fd : stk_is_absent(errno) ? -1 : -2;
 }
 
 /* A set that nobody can join as long as it is locked. */
@@ -150,21 +150,39 @@ static bool is_ours_but_list(void *user, const char *name)
     return strcmp(name, STK_TIER_LIST) != 0 && is_ours(user, name);
 }
 
+/* What is ours of a list that exists and cannot be read is not known. */
+static int read_ours(int dir, struct stk_tier_set *s, struct stk_err *err)
+{
+    struct stk_err why = {0};
+    const char *path = s->tier->path;
+    const uint64_t most = UINT64_MAX >> 1;
+    int rc = stk_read_file_at(dir, STK_TIER_LIST, O_NOFOLLOW, most, &s->text, path, &why);
+    rc = stk_if_there(rc, &why);
+    if (rc == STK_E_SYS || rc == STK_E_NOMEM) {
+        (void)stk_err_wrap(&why, rc, "its " STK_TIER_LIST);
+        return err ? (*err = why).code : rc;
+    }
+    (void)stk_tier_list_parse(s->text.data, s->text.len, &s->src, path, NULL);
+    return 0;
+}
+
+static void release_ours(struct stk_tier_set *s)
+{
+    free(s->src.file);
+    stk_buf_release(&s->text);
+}
+
 /* Empties the folder of a set. *left: what stays; names begin with `name`. */
-static int empty_set(struct stk_tier *t, int dir, const char *name, struct stk_left *left,
+static int empty_set(struct stk_tier_set *s, int dir, const char *name, struct stk_left *left,
                      struct stk_err *err)
 {
-    struct stk_tier_set s = {.tier = t};
     struct stk_left here = {0}, none = {0};
-    (void)stk_read_file_at(dir, STK_TIER_LIST, O_NOFOLLOW, UINT64_MAX >> 1, &s.text, t->path, NULL);
-    (void)stk_tier_list_parse(s.text.data, s.text.len, &s.src, t->path, NULL);
-    int rc = stk_remove_ours(dir, is_ours_but_list, &s, &none, t->path, err);
-    rc = rc ? rc : stk_remove_ours(dir, is_ours, &s, &here, t->path, err);
+    const char *path = s->tier->path;
+    int rc = stk_remove_ours(dir, is_ours_but_list, s, &none, path, err);
+    rc = rc ? rc : stk_remove_ours(dir, is_ours, s, &here, path, err);
     if (rc == 0 && here.n && !left->n)
         snprintf(left->first, sizeof left->first, "%s/%.3000s", name, here.first);
     left->n += here.n;
-    free(s.src.file);
-    stk_buf_release(&s.text);
     return rc;
 }
 
@@ -176,8 +194,8 @@ static bool is_same(int dirfd, const char *name, int fd)
 }
 
 /* Renamed first, so that no process joins it meanwhile; what is not ours gets its path back. */
-static int remove_set(struct stk_tier *t, const char *id, int dir, struct stk_left *left,
-                      struct stk_err *err)
+static int remove_set(struct stk_tier *t, struct stk_tier_set *s, const char *id, int dir,
+                      struct stk_left *left, struct stk_err *err)
 {
     char gone[STK_TIER_ID + 48];
     struct timespec now;
@@ -190,7 +208,7 @@ static int remove_set(struct stk_tier *t, const char *id, int dir, struct stk_le
         (void)stk_rename_at(t->fd, gone, t->fd, id);
         return stk_err_set(err, STK_E_STALE, t->path, -1, "another folder is %s now: run again", id);
     }
-    int rc = empty_set(t, dir, id, &here, err);
+    int rc = empty_set(s, dir, id, &here, err);
     if (rc == 0 && !here.n && stk_rmdir_at(t->fd, gone) < 0 && errno != ENOENT)
         rc = stk_err_sys(err, t->path, "remove the folder %s", gone);
     if (rc == 0 && here.n && stk_rename_new_at(t->fd, gone, id) < 0)
@@ -206,10 +224,13 @@ int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk
 {
     struct locked l;
     struct stk_left none = {0};
+    struct stk_tier_set s = {.tier = t};
     int rc = lock_set(t, id, for_room, &l, err);
     if (rc < 0)
         return rc;
-    rc = remove_set(t, id, l.dir, left ? left : &none, err);
+    rc = read_ours(l.dir, &s, err);
+    rc = rc ? rc : remove_set(t, &s, id, l.dir, left ? left : &none, err);
+    release_ours(&s);
     unlock_set(&l);
     return rc;
 }
@@ -246,13 +267,16 @@ static int remove_leftover(void *user, const char *name)
 {
     const struct leftovers *o = user;
     struct stk_tier *t = o->t;
+    struct stk_tier_set s = {.tier = t};
     struct stat st;
     int dir = -1;
     if (!is_leftover(name) || stk_own_folder_at(t->fd, name, 0, &dir, t->path, NULL) < 0)
         return 0;
     int ledger = fstat(dir, &st) == 0 && st.st_mtim.tv_sec < o->before ? lock_out(dir) : -2;
-    if (ledger != -2 && empty_set(t, dir, name, o->left, NULL) == 0)
+    if (ledger != -2 && read_ours(dir, &s, NULL) == 0 &&
+        empty_set(&s, dir, name, o->left, NULL) == 0)
         (void)stk_rmdir_at(t->fd, name);
+    release_ours(&s);
     if (ledger >= 0)
         close(ledger);
     close(dir);

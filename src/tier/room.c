@@ -39,6 +39,7 @@ struct listing {
     const char *prefix;
     int (*see)(void *user, const struct stk_tier_info *info);
     void *user;
+    struct stk_err *err;
 };
 
 static int64_t last_use(int ledger)
@@ -48,12 +49,24 @@ static int64_t last_use(int ledger)
                                   : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
+/* A damaged set is not listed; making it again removes it. One that cannot be read is an error. */
+static int judge(const struct listing *l, int rc, const struct stk_err *why)
+{
+    if (rc != STK_E_SYS && rc != STK_E_NOMEM)
+        return 0;
+    if (l->err)
+        *l->err = *why;
+    return rc;
+}
+
 static int show_set(const struct listing *l, struct stk_tier_set *s)
 {
     struct stk_tier_state st;
     struct stk_buf lease = STK_BUF_INIT;
-    if (stk_tier_state(s, &st, NULL) < 0)
-        return 0;
+    struct stk_err why = {0};
+    int rc = stk_tier_state(s, &st, &why);
+    if (rc < 0)
+        return judge(l, rc, &why);
     bool leased =
         stk_read_file_at(s->dir, STK_TIER_LEASE, O_NOFOLLOW, LEASE_MAX, &lease, s->path, NULL) == 0;
     char *path = stk_tier_set_path(s);
@@ -71,21 +84,23 @@ static int show_set(const struct listing *l, struct stk_tier_set *s)
                                  .used_ns = last_use(s->ledger),
                                  .lease = leased ? stk_buf_cstr(&lease) : NULL};
     memcpy(info.id, s->id, sizeof info.id);
-    int rc = l->see(l->user, &info);
+    rc = l->see(l->user, &info);
     stk_buf_release(&lease);
     free(path);
     return rc;
 }
 
-/* A damaged set is not listed; making it again removes it. */
 static int list_name(void *user, const char *name)
 {
     const struct listing *l = user;
     struct stk_tier_set *s = NULL;
-    if (!stk_tier_is_set(name) || strncmp(name, l->prefix, strlen(l->prefix)) != 0 ||
-        stk_tier_join(l->t, name, false, &s, NULL) != 0)
+    struct stk_err why = {0};
+    if (!stk_tier_is_set(name) || strncmp(name, l->prefix, strlen(l->prefix)) != 0)
         return 0;
-    int rc = show_set(l, s);
+    int rc = stk_tier_join(l->t, name, false, &s, &why);
+    if (rc)
+        return judge(l, rc, &why);
+    rc = show_set(l, s);
     stk_tier_set_close(s);
     return rc;
 }
@@ -94,7 +109,7 @@ int stk_tier_each(struct stk_tier *t, const char *prefix,
                   int (*see)(void *user, const struct stk_tier_info *info), void *user,
                   struct stk_err *err)
 {
-    struct listing l = {t, prefix, see, user};
+    struct listing l = {t, prefix, see, user, err};
     return stk_tier_each_name(t, list_name, &l, err);
 }
 
@@ -123,7 +138,7 @@ static int tell_removed(void *user, const struct stk_tier_info *info)
 static int evict_told(struct stk_tier *t, const char *id, struct stk_err *err)
 {
     struct telling told = {.t = t};
-    struct listing l = {t, "", tell_removed, &told};
+    struct listing l = {t, "", tell_removed, &told, NULL};
     struct stk_tier_set *s = NULL;
     if (t->removed)
         (void)stk_tier_join(t, id, false, &s, NULL);
@@ -147,15 +162,23 @@ struct candidates {
     struct candidate *set;
     size_t n;
     uint64_t reserved; /* of all sets */
+    struct stk_err *err;
 };
 
-static uint64_t reserved_in(int ledger)
+static int read_reserved(int ledger, uint64_t *bytes, const char *path, struct stk_err *err)
 {
     struct stk_ledger_head h = {0};
     size_t got = 0;
-    if (stk_pread_full(ledger, &h, sizeof h, 0, &got, NULL, NULL) < 0 || got < sizeof h)
-        return 0;
-    return h.reserved;
+    int rc = stk_pread_full(ledger, &h, sizeof h, 0, &got, path, err);
+    *bytes = rc == 0 && got == sizeof h ? h.reserved : 0;
+    return rc;
+}
+
+static uint64_t reserved_in(int ledger)
+{
+    uint64_t bytes;
+    (void)read_reserved(ledger, &bytes, NULL, NULL);
+    return bytes;
 }
 
 static int add_candidate(void *user, const char *name)
@@ -167,9 +190,12 @@ static int add_candidate(void *user, const char *name)
     snprintf(path, sizeof path, "%.25s/" STK_TIER_LEDGER, name);
     int fd = openat(c->t->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return 0;
-    struct candidate one = {.used_ns = last_use(fd), .reserved = reserved_in(fd)};
+        return stk_is_absent(errno) ? 0 : stk_err_sys(c->err, c->t->path, "open %s", path);
+    struct candidate one = {.used_ns = last_use(fd)};
+    int rc = read_reserved(fd, &one.reserved, c->t->path, c->err);
     close(fd);
+    if (rc < 0)
+        return rc;
     snprintf(one.id, sizeof one.id, "%.25s", name);
     c->reserved += one.reserved;
     if (STK_ARRAY_MORE(c->set, c->n, NULL))
@@ -186,7 +212,7 @@ static int by_use(const void *a, const void *b)
 
 static int gather(struct stk_tier *t, struct candidates *c, struct stk_err *err)
 {
-    *c = (struct candidates){.t = t};
+    *c = (struct candidates){.t = t, .err = err};
     int rc = stk_tier_each_name(t, add_candidate, c, err);
     if (rc == 0 && c->n)
         qsort(c->set, c->n, sizeof *c->set, by_use);
@@ -259,7 +285,7 @@ static bool lock_account(struct stk_tier *t)
 {
     pthread_mutex_lock(&t->lock);
     for (int i = 0; stk_tier_lock(t->account, F_WRLCK, 0, 1) < 0; i++) {
-        if (i >= WAIT_MS || (errno != EAGAIN && errno != EACCES)) {
+        if (i >= WAIT_MS || errno != EAGAIN) {
             pthread_mutex_unlock(&t->lock);
             return false;
         }

@@ -115,7 +115,7 @@ static int lock_use(struct stk_tier_set *s, struct stk_err *err)
 {
     struct stat now, mine;
     if (stk_tier_lock(s->ledger, F_RDLCK, STK_LOCK_USE, 1) < 0) {
-        if (errno == EAGAIN || errno == EACCES)
+        if (errno == EAGAIN)
             return 1;
         return stk_err_sys(err, s->path, "lock its ledger");
     }
@@ -154,8 +154,9 @@ static int read_set(struct stk_tier_set *s, struct stk_err *err)
 {
     char id[STK_TIER_ID];
     int rc = stk_read_file_at(s->dir, STK_TIER_LIST, O_NOFOLLOW, LIST_MAX, &s->text, s->path, err);
-    if (rc == 0)
-        rc = take_list(s, err);
+    if (rc < 0)
+        return stk_err_wrap(err, rc, "its " STK_TIER_LIST);
+    rc = take_list(s, err);
     if (rc == 0)
         rc = stk_ledger_check(s, err);
     if (rc < 0)
@@ -206,7 +207,7 @@ int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_
         rc = lock_use(s, &why);
     if (rc == 0)
         rc = read_set(s, &why);
-    if (rc == STK_E_SYS && why.sys_errno == ENOENT)
+    if (stk_if_there(rc, &why) == 0)
         rc = 1;
     if (rc == 0 && use)
         rc = mark_used(s, &why);

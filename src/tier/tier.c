@@ -76,9 +76,11 @@ static int read_settings(struct stk_tier *t, struct stk_err *err)
     struct stk_buf text = STK_BUF_INIT;
     struct stk_err why = {0};
     int rc = stk_read_file_at(t->fd, STK_TIER_JSON, O_NOFOLLOW, JSON_MAX, &text, t->path, &why);
-    if (rc == STK_E_SYS && why.sys_errno == ENOENT)
+    if (stk_if_there(rc, &why) == 0)
         rc = 1;
-    else if (rc == 0)
+    else if (rc < 0)
+        (void)stk_err_wrap(&why, rc, "its " STK_TIER_JSON);
+    else
         rc = take_settings(t, &text, &why);
     stk_buf_release(&text);
     if (rc < 0 && err)

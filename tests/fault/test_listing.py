@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from conftest import run_stoker
-from faultlib import needs_strace, run_traced, tree
+from faultlib import kill_at, needs_strace, run_traced, tree
 
 pytestmark = needs_strace
 CLASSES = 3
@@ -66,12 +66,13 @@ OPENS = ("openat", "openat2", "newfstatat", "statx", "faccessat2", "access")
 
 
 def refuse(site, name, *args, error="EACCES", calls=OPENS, rc=(1, 4)):
-    """A run in which the file is there and nothing can look at it."""
+    """A run in which the file is there and nothing can look at it, by any name of it."""
+    args = [site / a if (site / a).exists() else a for a in args]
     done = run_traced(*args, inject=[f"{c}:error={error}:when=1+" for c in calls],
-                      paths=[site / name], cwd=site, threads=True,
+                      paths=[site / name, pathlib.Path(name).name], cwd=site, threads=True,
                       env={"XDG_CACHE_HOME": str(site / "cache")})
     assert done.rc in rc, repr(done)
-    assert pathlib.Path(name).name in done.err, repr(done)
+    assert pathlib.Path(name).name in (done.err, done.err + done.out)[0 in rc], repr(done)
     return done
 
 
@@ -85,6 +86,65 @@ def test_unreadable_manifest_is_not_absent(site, error, args):
     before = tree(site / "old")
     refuse(site, "old/manifest.json", *args, error=error, rc=(3,) if args[0] == "stage" else (1, 4))
     assert tree(site / "old") == before and not (site / "out").exists()
+
+
+def unfinished(site):
+    """A pack that was killed behind its first shard."""
+    args = ["pack", "src", "out", "--shards", "3", "--jobs", "1", "--quiet"]
+    assert kill_at(("renameat", 4), *args, cwd=site)
+
+
+def staged(site):
+    run_stoker("stage", "src", "tier", cwd=site, rc=0)
+
+
+def studied(site):
+    run_stoker("scale", "--n", "1", "--threads", "--runs", "1", "-o", "study", "--", "true", cwd=site, rc=0)
+
+
+def recorded(site):
+    run_stoker("profile", "-o", "prof", "--", "true", cwd=site, rc=0)
+
+
+# (what makes it, the file that may be missing, what reads it)
+OPTIONAL = [
+    (unfinished, "out.partial/pack.plan", ["pack", "src", "out", "--shards", "3", "--resume"]),
+    (unfinished, "out.partial/pack.plan", ["pack", "src", "out", "--shards", "3"]),
+    (unfinished, "out.partial", ["pack", "src", "out", "--shards", "3", "--resume"]),
+    (staged, "tier/tier.json", ["stage", "--list", "tier"]),
+    (staged, "tier/*/list", ["stage", "--list", "tier"]),
+    (staged, "tier/*/ledger", ["stage", "--list", "tier"]),
+    (staged, "tier/*/list", ["stage", "--evict", "src", "tier"]),
+    (staged, "tier/*/ledger", ["stage", "other", "tier", "--limit", "1M"]),
+    (studied, "study/plan.json", ["scale", "--resume", "study"]),
+    (studied, "study/runs.jsonl", ["scale", "--resume", "study"]),
+    (studied, "study/study.json", ["report", "study", "-o", "page.html"]),
+    (studied, "study/study.json", ["scale", "--from", "study"]),
+    (recorded, "prof/run.*.json", ["report", "prof", "--notes"]),  # the report has what it could read
+    (recorded, "prof/*.stklog", ["report", "prof", "--notes"]),
+]
+
+
+@pytest.mark.parametrize("error", ["EACCES", "EIO", "ENOMEM", "ESTALE", "ELOOP"])
+@pytest.mark.parametrize("made, name, args", OPTIONAL, ids=lambda v: " ".join(v) if isinstance(v, list) else None)
+def test_what_cannot_be_read_is_not_absent(site, made, name, args, error):
+    """Nothing is made, removed or reported as if the file were not there."""
+    (site / "other").mkdir()
+    (site / "other/1.txt").write_text("1")
+    made(site)
+    found = next(site.glob(name)).relative_to(site)
+    before = tree(site)
+    done = refuse(site, found, *args, error=error, rc=(0, 4) if "prof" in args else (1, 2, 3, 4))
+    after = tree(site)
+    assert {n: after.get(n) for n in before} == before, repr(done)
+    assert not (site / "out").exists()
+
+
+def test_an_index_that_cannot_be_read_is_said(site):
+    """Listing all of the data again may take an hour; the user should know why."""
+    run_stoker("load", "src", cwd=site, rc=0)
+    done = refuse(site, "src.stkidx", "inspect", "src", error="EIO", calls=["openat"], rc=(0,))
+    assert "existing index not used: open: Input/output error" in done.out, repr(done)
 
 
 def test_unreadable_notes_of_runs_are_not_absent(site):

@@ -221,7 +221,7 @@ static int refuse_own(const char *path, struct stk_err *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd >= 0 ? read(fd, head, HEAD) : -1;
     head[n > 0 ? n : 0] = '\0';
-    bool study = strstr(head, "\"stoker_study\"") || access(inside, F_OK) == 0;
+    bool study = strstr(head, "\"stoker_study\"") || stk_may_exist(AT_FDCWD, inside);
     bool result = strstr(head, "\"schema\"") && strstr(head, "\"command\"");
     if (fd >= 0)
         close(fd);

@@ -129,16 +129,16 @@ static int read_study(const struct stk_pg_input *in, struct stk_study *study, st
     return rc;
 }
 
-/* Whether the folder has that file; its age in seconds. */
+/* Whether the folder has that file, as far as can be seen; its age in seconds, if that can. */
 static bool has_file(const struct stk_pg_input *in, const char *name, time_t *age_s)
 {
     struct stat st;
     char *inside = in->folder ? stk_path_join(in->path, name) : NULL;
-    bool has = inside && stat(inside, &st) == 0;
-    if (has && age_s)
-        *age_s = time(NULL) - st.st_mtime;
+    int there = inside ? stk_find_at(AT_FDCWD, inside, &st, inside, NULL) : 0;
+    if (age_s)
+        *age_s = there == 1 ? time(NULL) - st.st_mtime : GROWING_S;
     free(inside);
-    return has;
+    return there != 0;
 }
 
 /* A study publishes its file after every run, and what it does now meanwhile: a run may take hours. */

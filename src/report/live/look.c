@@ -88,8 +88,7 @@ struct stk_look_cell *stk_look_cell(struct stk_look *l, size_t row, const char *
 bool stk_look_has(const char *folder, const char *name)
 {
     char *path = stk_path_join(folder, name);
-    struct stat st;
-    bool there = path && stat(path, &st) == 0;
+    bool there = path && stk_may_exist(AT_FDCWD, path);
     free(path);
     return there;
 }
