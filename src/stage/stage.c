@@ -154,6 +154,9 @@ int stk_stage_stalled(struct stk_tier_set *set, struct stk_stall *w, uint64_t th
                       struct stk_err *err)
 {
     double now = stk_now();
+    int rc = stk_tier_check_locks(set, err);
+    if (rc)
+        return rc;
     if (!w->since || there != w->there) {
         *w = (struct stk_stall){.since = now, .there = there, .looked = now};
         return 0;
@@ -161,7 +164,7 @@ int stk_stage_stalled(struct stk_tier_set *set, struct stk_stall *w, uint64_t th
     if (now - w->looked < STOPPED_S)
         return 0;
     w->looked = now;
-    int rc = stk_tier_check_stopped(set, err);
+    rc = stk_tier_check_stopped(set, err);
     if (rc)
         return rc;
     if (now - w->since < STALL_S || !stk_tier_set_source(set)->count)

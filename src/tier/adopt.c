@@ -83,5 +83,5 @@ int stk_tier_expect(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err)
 
 bool stk_tier_set_alone(struct stk_tier_set *s)
 {
-    return stk_tier_lock(s->ledger, F_WRLCK, STK_LOCK_ALONE, 1) == 0;
+    return stk_tier_lock_noted(s, STK_LOCK_ALONE, 1);
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,13 +82,22 @@ static void unclaim_here(struct stk_tier_set *s, uint64_t g, uint64_t n)
     pthread_mutex_unlock(&s->lock);
 }
 
+bool stk_tier_lock_noted(struct stk_tier_set *s, int64_t at, int64_t n)
+{
+    if (stk_tier_lock(s->ledger, F_WRLCK, at, n) == 0)
+        return true;
+    if (errno != EAGAIN)
+        atomic_store(&s->refused, errno);
+    return false;
+}
+
 enum stk_tier_claim stk_tier_claim(struct stk_tier_set *s, uint64_t file, uint64_t parcel)
 {
     uint64_t g = s->base[file] + parcel;
     enum stk_tier_claim got = claim_here(s, g);
     if (got != STK_TIER_OURS)
         return got;
-    if (stk_tier_lock(s->ledger, F_WRLCK, (int64_t)g, 1) < 0) {
+    if (!stk_tier_lock_noted(s, (int64_t)g, 1)) {
         unclaim_here(s, g, 1);
         return STK_TIER_BUSY;
     }
@@ -165,7 +175,7 @@ static bool claim_range(struct stk_tier_set *s, uint64_t first, uint64_t n, uint
     uint64_t from = s->base[first], to = s->base[first + n];
     uint8_t *p = malloc(stk_ledger_span(s, first, n));
     bool ours = p && claim_range_here(s, from, to);
-    if (ours && stk_tier_lock(s->ledger, F_WRLCK, (int64_t)from, (int64_t)(to - from)) < 0) {
+    if (ours && !stk_tier_lock_noted(s, (int64_t)from, (int64_t)(to - from))) {
         unclaim_here(s, from, to - from);
         ours = false;
     }

@@ -36,11 +36,24 @@ _Static_assert(HEAD == 64 && RECORD == 64 && ENTRY == 16, "places in the ledger"
 
 /* ---- locks ---- */
 
+/* Of some file systems, EACCES means that another has it; of others, that there are no locks. */
+static bool is_taken(int fd, const struct flock *want)
+{
+    struct flock lock = *want;
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 int stk_tier_lock(int fd, int type, int64_t at, int64_t n)
 {
     struct flock lock = {
         .l_type = (short)type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = (off_t)n};
-    return fcntl(fd, F_OFD_SETLK, &lock);
+    int rc = fcntl(fd, F_OFD_SETLK, &lock);
+    if (rc == 0 || errno != EACCES || type == F_UNLCK)
+        return rc;
+    bool taken = is_taken(fd, &lock);
+    rc = taken ? -1 : fcntl(fd, F_OFD_SETLK, &lock); /* it may just have been given back */
+    errno = taken ? EAGAIN : errno;
+    return rc;
 }
 
 bool stk_tier_locked(int fd, int64_t at)

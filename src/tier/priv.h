@@ -112,7 +112,8 @@ struct stk_ledger_entry {
 /* A byte of tier.json, locked by readers who go first (stk_tier_go_first()). */
 #define STK_LOCK_FIRST (INT64_C(1) << 60)
 
-/* type: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno (EAGAIN: another has it). */
+/* type: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno: EAGAIN if another has it, and only
+ * then. */
 int stk_tier_lock(int fd, int type, int64_t at, int64_t n);
 /* True if another open file has a lock there that excludes an exclusive one. */
 bool stk_tier_locked(int fd, int64_t at);
@@ -178,6 +179,7 @@ struct stk_tier_set {
     _Atomic uint8_t *known;  /* per parcel */
     _Atomic uint64_t *stamp; /* per file: of the finished copy, hashed; 0: not known
                               * (stk_tier_preload) */
+    _Atomic int refused;     /* errno of a lock that was neither got nor taken by others; 0: none */
     uint64_t allowed;        /* bytes reserved and not used yet; with `lock` */
     pthread_mutex_t lock;    /* claims, and the account */
     pthread_mutex_t stripe[STK_TIER_STRIPES]; /* one writer of a file's record in this process */
@@ -197,10 +199,13 @@ int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_
 bool stk_tier_name_of(const struct stk_tier_set *s, uint64_t file, char *out, size_t room);
 /* Refreshes s->published. */
 void stk_tier_look_published(struct stk_tier_set *s);
+/* Locks part of the ledger for writing; a refusal is kept for stk_tier_check_locks(). */
+bool stk_tier_lock_noted(struct stk_tier_set *s, int64_t at, int64_t n);
 /* Writes the lease of a filler; best effort. */
 void stk_tier_lease_write(struct stk_tier_set *s);
 
-/* For a lock on the file fd that was not got in time: STK_E_EXISTS, and who may have it. */
+/* For a lock on the file fd that was not got in time (errno EAGAIN): STK_E_EXISTS, and who may have
+ * it; for one that was refused (another errno): STK_E_SYS. */
 int stk_tier_held_up(int fd, const char *path, struct stk_err *err);
 
 /* ---- files of a set (stamp.c) ---- */

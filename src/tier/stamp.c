@@ -90,7 +90,7 @@ static bool lock_among_processes(struct stk_tier_set *s, uint64_t file, bool try
 {
     for (int waited = 0; stk_tier_lock(s->ledger, F_WRLCK, STK_LOCK_FILE + (int64_t)file, 1) < 0;
          waited++) {
-        if (try || waited >= LOCK_WAIT_MS || (errno != EAGAIN && errno != EACCES))
+        if (try || waited >= LOCK_WAIT_MS || errno != EAGAIN)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }

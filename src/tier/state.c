@@ -105,6 +105,12 @@ static int is_stopped(const char *path, pid_t pid, struct stk_err *err)
                        (long)pid, (long)pid);
 }
 
+int stk_tier_check_locks(const struct stk_tier_set *s, struct stk_err *err)
+{
+    errno = atomic_load(&s->refused);
+    return errno ? stk_err_sys(err, s->path, "lock a part of it") : 0;
+}
+
 int stk_tier_check_stopped(const struct stk_tier_set *s, struct stk_err *err)
 {
     pid_t pid = stopped_with(s->ledger);
@@ -113,6 +119,8 @@ int stk_tier_check_stopped(const struct stk_tier_set *s, struct stk_err *err)
 
 int stk_tier_held_up(int fd, const char *path, struct stk_err *err)
 {
+    if (errno != EAGAIN)
+        return stk_err_sys(err, path, "lock a part of it");
     pid_t pid = stopped_with(fd);
     return pid ? is_stopped(path, pid, err)
                : stk_err_set(err, STK_E_EXISTS, path, -1,
@@ -125,9 +133,12 @@ int stk_tier_held_up(int fd, const char *path, struct stk_err *err)
 static bool lock_publish(struct stk_tier_set *s)
 {
     for (int i = 0; stk_tier_lock(s->ledger, F_WRLCK, STK_LOCK_PUBLISH, 1) < 0; i++) {
-        if (i >= WAIT_MS || (errno != EAGAIN && errno != EACCES) ||
-            (i % LOOK_MS == LOOK_MS - 1 && stopped_with(s->ledger)))
+        int why = errno;
+        if (i >= WAIT_MS || why != EAGAIN ||
+            (i % LOOK_MS == LOOK_MS - 1 && stopped_with(s->ledger))) {
+            errno = why;
             return false;
+        }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     return true;

@@ -208,6 +208,8 @@ int stk_tier_adopt_file(struct stk_tier_set *s, uint64_t file, struct stk_err *e
 int stk_tier_expect(struct stk_tier_set *s, uint64_t bytes, struct stk_err *err);
 /* If a process that has the set open is stopped: STK_E_EXISTS, which names it; else 0. */
 int stk_tier_check_stopped(const struct stk_tier_set *s, struct stk_err *err);
+/* If parts of it cannot be locked, others do not have them: the error, else 0. */
+int stk_tier_check_locks(const struct stk_tier_set *s, struct stk_err *err);
 /* True: no other process has asked this since it opened the set, so that one of several does what
  * cannot be shared. Until the set is closed. */
 bool stk_tier_set_alone(struct stk_tier_set *s);

@@ -442,3 +442,32 @@ def test_many_small_files_verify_clean(site):
     for _ in range(3):
         assert site.run("stage", "many", "tier", "--verify", "--json", "-").json()["result"]["sets"][0][
             "parcels_bad"] == 0
+
+
+def taken_locks(log):
+    """The n-th fcntl() of the main thread, for each that takes a lock."""
+    main, n = None, 0
+    for line in log.read_text(errors="replace").splitlines():
+        pid = line.split()[0]
+        main = main or pid
+        n += pid == main and "fcntl(" in line
+        if pid == main and "F_OFD_SETLK" in line and "F_UNLCK" not in line:
+            yield n
+
+
+@needs_strace
+@pytest.mark.parametrize("args", [["stage", "src", "tier", "--pack", "tar"], ["stage", "src", "tier"]],
+                         ids=["packed", "copied"])
+def test_a_refused_lock_is_an_error(tmp_path, args):
+    """EACCES also means that another has the lock: a file system that refuses locks was waited for, for a minute
+    or for ever, and nobody knew for whom."""
+    (tmp_path / "src").mkdir()
+    for i in range(4):
+        (tmp_path / f"src/{i}.txt").write_text(str(i))
+    log = tmp_path / "log"
+    run_traced(*args, inject=["fcntl:error=EACCES:when=60000"], log=log, cwd=tmp_path, threads=True, rc=0)
+    points = list(taken_locks(log))[2:]  # the first two show whether there are locks
+    for n in ladder(points, 6):
+        shutil.rmtree(tmp_path / "tier")
+        done = run_traced(*args, inject=[f"fcntl:error=EACCES:when={n}+"], cwd=tmp_path, threads=True, rc=(0, 3, 4))
+        assert done.rc == 0 or "Permission denied" in done.err, repr(done)
