@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -39,10 +40,30 @@ static const char *value_of(const char *entry, const char *name)
 
 #define LIBRARY "libstoker-preload.so"
 
+#define SETTING "STOKER_PROFILE_"
+
 static char own_path[PATH_MAX]; /* as LD_PRELOAD has it; "": loaded in another way */
+static char settings[8192];     /* our variables, for a program whose environment lacks them */
+static size_t nsettings;        /* 0: there are none, or they do not fit */
+
+static void keep_settings(void)
+{
+    size_t used = 0;
+    for (char **e = environ; e && *e; e++) {
+        size_t n = strlen(*e) + 1;
+        if (strncmp(*e, SETTING, sizeof SETTING - 1) != 0)
+            continue;
+        nsettings = n <= sizeof settings - used ? nsettings + 1 : 0;
+        if (!nsettings)
+            return;
+        memcpy(settings + used, *e, n);
+        used += n;
+    }
+}
 
 void stk_pl_library_start(void)
 {
+    keep_settings();
     const char *list = getenv("LD_PRELOAD"), *at = list ? strstr(list, LIBRARY) : NULL;
     size_t n = sizeof LIBRARY - 1;
     for (; at && at > list && !strchr(": ", at[-1]); n++)
@@ -65,7 +86,7 @@ struct list {
 struct repair {
     struct list preload, asan;
     size_t entries, text;
-    bool due;
+    bool due, recorded; /* it has our variables */
 };
 
 static void find_list(struct list *l, const char *entry, size_t at)
@@ -86,15 +107,14 @@ static struct repair look_at(strings envp)
 {
     struct repair r = {.preload = {.name = "LD_PRELOAD=", .word = own_path},
                        .asan = {.name = "ASAN_OPTIONS=", .word = STK_ASAN_ORDER}};
-    bool recorded = false;
     for (; envp && envp[r.entries]; r.entries++) {
         find_list(&r.preload, envp[r.entries], r.entries);
         find_list(&r.asan, envp[r.entries], r.entries);
-        recorded = recorded || value_of(envp[r.entries], "STOKER_PROFILE_DIR=");
+        r.recorded = r.recorded || value_of(envp[r.entries], SETTING "DIR=");
     }
     bool set = r.preload.old && *r.preload.old, ours = set && strstr(r.preload.old, LIBRARY);
     /* A program that removes the variable wants to start one without any library. */
-    r.preload.due = set && !ours && *own_path && recorded;
+    r.preload.due = set && !ours && *own_path && (r.recorded || nsettings);
     r.asan.due = (ours || r.preload.due) && !(r.asan.old && strstr(r.asan.old, STK_ASAN_ORDER));
     r.text = room_for(&r.preload) + room_for(&r.asan);
     r.due = r.preload.due || r.asan.due;
@@ -121,6 +141,11 @@ static strings put_right(const struct repair *r, strings envp, char **to, char *
     memcpy(to, envp, entries * sizeof *to);
     text = append(&r->preload, to, &entries, text);
     (void)append(&r->asan, to, &entries, text);
+    char *own = settings;
+    for (size_t i = 0; i < nsettings && r->preload.due && !r->recorded; i++) {
+        to[entries++] = own;
+        own += strlen(own) + 1;
+    }
     to[entries] = NULL;
     return (strings)to;
 }
@@ -129,7 +154,7 @@ static strings put_right(const struct repair *r, strings envp, char **to, char *
 #define REPAIRED(envp)                                                                             \
     struct repair r = look_at(envp);                                                               \
     if (r.due)                                                                                     \
-    envp = put_right(&r, envp, __builtin_alloca((r.entries + 2) * sizeof *envp),                   \
+    envp = put_right(&r, envp, __builtin_alloca((r.entries + 3 + nsettings) * sizeof *envp),       \
                      __builtin_alloca(r.text))
 
 /* ---- programs ---- */
@@ -201,6 +226,43 @@ EXECUTE_LIST(execlp, false, wrap_execvpe)
     }
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
+
+/* The C library starts these itself, in the program's own environment. */
+static void set_right(const struct list *l)
+{
+    size_t n = room_for(l);
+    char *text = n ? malloc(n) : NULL;
+    if (!text)
+        return;
+    snprintf(text, n, "%s%s%s", l->old ? l->old : "", l->old && *l->old ? ":" : "", l->word);
+    char name[32] = "";
+    memcpy(name, l->name, strlen(l->name) - 1); /* without its = */
+    (void)setenv(name, text, 1);
+    free(text);
+}
+
+static void repair_own(void)
+{
+    struct repair r = look_at((strings)environ);
+    if (r.preload.due && r.recorded) {
+        set_right(&r.preload);
+        set_right(&r.asan);
+    }
+}
+
+WRAP(int, system, (const char *command))
+{
+    REAL(int, system, (const char *));
+    repair_own();
+    return real(command);
+}
+
+WRAP(FILE *, popen, (const char *command, const char *mode))
+{
+    REAL(FILE *, popen, (const char *, const char *));
+    repair_own();
+    return real(command, mode);
+}
 
 /* From here on the folder of the logs may be unreachable: a forked child's log is created first,
  * with room for a few files. */

@@ -102,7 +102,8 @@ def test_torchrun(profile, data, tmp_path):  # noqa: F811
 
 def test_programs_that_set_ld_preload(profile, data, tmp_path):  # noqa: F811
     """A job script that preloads an allocator (jemalloc) would get a profile without its program.
-    What it sets comes first; a program for which the variable is emptied is left alone."""
+    What it sets comes first; a program for which the variable is emptied is left alone. Some start
+    it with an environment that has nothing else, or through the C library's shell."""
     (tmp_path / "other.c").write_text("int stk_test_other;")
     (tmp_path / "reads.py").write_text(
         "import os, sys\nos.read(os.open(sys.argv[1], os.O_RDONLY), int(sys.argv[2]))\n"
@@ -111,11 +112,16 @@ def test_programs_that_set_ld_preload(profile, data, tmp_path):  # noqa: F811
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", other, tmp_path / "other.c"], check=True)
     one, start = f"{PYTHON} {tmp_path}/reads.py {data}", "import os, subprocess, sys; "
     args = f"{{**os.environ, \"LD_PRELOAD\": \"{other}\"}}"
+    only, own = f"{{\"LD_PRELOAD\": \"{other}\"}}", f"os.environ[\"LD_PRELOAD\"] = \"{other}\""
     lines = [f"env LD_PRELOAD={other} {one}", f"LD_PRELOAD={other} {one}",
              f"(export LD_PRELOAD={other}; exec {one}", f"env LD_PRELOAD={other}: nice {one}",
              f"{PYTHON} -c '{start}subprocess.call(sys.argv[1:], env={args})' {one}",
              f"{PYTHON} -c '{start}os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], {args}), 0)' {one}",
-             f"{PYTHON} -c '{start}os.execve(sys.argv[1], sys.argv[1:], {args})' {one}"]
+             f"{PYTHON} -c '{start}os.execve(sys.argv[1], sys.argv[1:], {args})' {one}",
+             f"env -i LD_PRELOAD={other} {one}",
+             f"{PYTHON} -c '{start}os.execve(sys.argv[1], sys.argv[1:], {only})' {one}",
+             f"{PYTHON} -c '{start}os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], {only}), 0)' {one}",
+             f"{PYTHON} -c '{start}{own}; os.system(\" \".join(sys.argv[1:]))' {one}"]
     lines = [f"{line} {2 ** i}" + ")" * line.startswith("(") for i, line in enumerate(lines)]
     lines += [f"LD_PRELOAD= {one} 1000"]
     p = profile(["sh", "-c", "; ".join(lines)])
