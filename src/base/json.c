@@ -59,7 +59,12 @@ void stk_jw_close(struct stk_jw *w, char bracket)
     w->after_key = false;
 }
 
-/* Escapes control characters, including C1: JSON shown on a terminal must not steer it. */
+/* JSON shown on a terminal must not steer it, nor change the direction of what is read. */
+static bool is_shown(uint32_t cp)
+{
+    return cp != '"' && cp != '\\' && (cp > 0xffff || !stk_cp_is_control(cp));
+}
+
 static void put_escaped(struct stk_buf *out, uint32_t cp)
 {
     static const char from[] = "\b\f\n\r\t\"\\", to[] = "bfnrt\"\\";
@@ -77,7 +82,7 @@ static void put_string(struct stk_buf *out, const char *s, size_t n)
     while (i < n) {
         uint32_t cp = 0;
         size_t len = stk_utf8_next(s + i, n - i, &cp);
-        if (len && cp >= 0x20 && cp != '"' && cp != '\\' && !(cp >= 0x7f && cp < 0xa0)) {
+        if (len && is_shown(cp)) {
             i += len;
             continue;
         }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/pool.h"
+#include "base/quote.h"
 #include "base/units.h"
 #include "dataset/open_options.h"
 #include "load/options.h"
@@ -211,6 +212,18 @@ static void on_begun(void *user)
 
 /* ---- the path to use ---- */
 
+/* As it is for a program, quoted for a shell on a terminal, which a name must not steer. */
+static void put_path(const char *path)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    if (isatty(STDOUT_FILENO))
+        stk_quote_shell(&text, path);
+    else
+        stk_buf_puts(&text, path);
+    printf("%s\n", stk_buf_cstr(&text));
+    stk_buf_release(&text);
+}
+
 void stk_stage_print_path(struct stk_stage_job *job, const char *path)
 {
     const char *json = job->run->common->json;
@@ -218,7 +231,7 @@ void stk_stage_print_path(struct stk_stage_job *job, const char *path)
         free(job->printed);
         job->printed = strdup(path);
     } else if (!job->silent && !(json && strcmp(json, "-") == 0)) {
-        printf("%s\n", path);
+        put_path(path);
     }
 }
 

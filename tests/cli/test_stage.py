@@ -16,6 +16,7 @@ import pytest
 from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
 from faultlib import same_tree
 from slurmlib import FakeSlurm
+from termlib import Terminal
 
 
 @pytest.fixture
@@ -79,6 +80,18 @@ def test_single_file_and_plain_folder(site):
     path = only_line(stage(site, "plain", "tier"))
     same_tree(path, site / "plain")
     assert (path / "empty").is_dir() and (path / "empty").stat().st_mtime_ns == 10**18
+
+
+def test_a_name_does_not_steer_the_terminal(site):
+    """The path that is printed for a script is quoted for a shell where a user sees it."""
+    (site / "img").rename(site / "img\x1b[2J")
+    path = str(only_line(stage(site, "img\x1b[2J", "tier")))
+    assert path.endswith("img\x1b[2J")
+    with Terminal([STOKER, "stage", "--quiet", site / "img\x1b[2J", site / "tier"]) as t:
+        t.end()
+    said = t.seen.replace(b"\r\n", b"")
+    assert b"\x1b[2J" not in said and b"img\\033[2J'" in said
+    assert subprocess.run(["bash", "-c", b"printf %s " + said], capture_output=True).stdout.decode() == path
 
 
 @pytest.mark.parametrize("ns", [0, -1_500_000_000, 4_102_444_800 * 10**9], ids=["1970", "before", "2100"])

@@ -11,6 +11,7 @@
 
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "replay/replay.h"
 

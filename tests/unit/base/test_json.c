@@ -28,13 +28,13 @@ static void test_writing(void)
     stk_jw_close(&w, '}');
     stk_jw_close(&w, ']');
     stk_jw_key(&w, "s");
-    stk_jw_strn(&w, "\x00\x1b\n\xff\xc3\xa9\x7f\xc2\x9b\"\\", 11);
+    stk_jw_strn(&w, "\x00\x1b\n\xff\xc3\xa9\x7f\xc2\x9b\"\\\xe2\x80\xae", 14);
     stk_jw_key(&w, "raw");
     stk_jw_raw(&w, "[1]", 3);
     stk_jw_close(&w, '}');
     CHECK_STR(stk_buf_cstr(&b),
               "{\"a\\\"b\":[18446744073709551615,-9223372036854775808,0.1,1.0,1e+300,null,true,"
-              "null,null,{}],\"s\":\"\\u0000\\u001b\\n\xef\xbf\xbd\xc3\xa9\\u007f\\u009b\\\"\\\\\","
+              "null,null,{}],\"s\":\"\\u0000\\u001b\\n\xef\xbf\xbd\xc3\xa9\\u007f\\u009b\\\"\\\\\\u202e\","
               "\"raw\":[1]}");
     stk_buf_reset(&b);
     stk_jw_init(&w, &b, true);
