@@ -109,6 +109,26 @@ void stk_program_look(const char *path, struct stk_program *p)
 
 /* ---- our library -------------------------------------------------------------------------- */
 
+/* A `stoker` of another folder of PATH that has the library: pip installs a program without it,
+ * which hides that one. Only named: what it is, the user knows. */
+static bool find_other(char *path, size_t size)
+{
+    static const char *const places[] = {"", "../lib/stoker/", "../lib64/stoker/"};
+    const char *at = getenv("PATH");
+    for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        int n = (int)strcspn(at, ":");
+        for (size_t i = 0; n && *at == '/' && i < sizeof places / sizeof *places; i++) {
+            int len = snprintf(path, size, "%.*s/%s%s", n, at, places[i], PRELOAD_NAME);
+            if (len < 0 || (size_t)len >= size || access(path, R_OK) != 0)
+                continue;
+            (void)snprintf(path, size, "%.*s/stoker", n, at);
+            if (access(path, X_OK) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 int stk_launch_find_preload(char **out, struct stk_err *err)
 {
     const char *given = getenv("STOKER_PRELOAD");
@@ -119,12 +139,15 @@ int stk_launch_find_preload(char **out, struct stk_err *err)
     *out = stk_installed(PRELOAD_NAME);
     if (*out)
         return 0;
-    char exe[PATH_MAX] = "";
+    char exe[PATH_MAX] = "", other[PATH_MAX];
     (void)stk_self_path(exe, sizeof exe, NULL);
+    bool found = find_other(other, sizeof other);
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                       "%s is neither beside this program (%s) nor in %s; set STOKER_PRELOAD to "
-                       "its path",
-                       PRELOAD_NAME, exe, stk_installed_folder);
+                       "%s is neither beside this program (%s) nor in %s; %s%s%s", PRELOAD_NAME,
+                       exe, stk_installed_folder,
+                       found ? "another stoker, later in PATH, has it: " : "",
+                       found ? other : "set STOKER_PRELOAD to its path",
+                       found ? "; call that one, or put its folder first" : "");
 }
 
 bool stk_launch_preload_fits(const char *path)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import STOKER, run_stoker
-from profilelib import PYTHON, bare_env, compiled, profile, zeros  # noqa: F401
+from profilelib import LIBRARY, PYTHON, bare_env, compiled, profile, zeros  # noqa: F401
 
 READ = "import sys\nfor path in sys.argv[1:]: open(path, 'rb').read()"
 
@@ -97,3 +97,23 @@ def test_ranks_of_every_launcher_are_known(profile, files):
     """MVAPICH2's processes would all be rank 0."""
     p = profile(["cat", files[0]], env={"MV2_COMM_WORLD_RANK": "3", "MV2_COMM_WORLD_SIZE": "4"})
     assert (p.processes[0]["rank"], p.processes[0]["world"]) == (3, 4)
+
+
+def test_a_stoker_without_its_library(tmp_path):
+    """What pip installs hides a whole installation, and nothing would say where that is."""
+    for name in ("pip", "whole"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stoker").write_bytes(STOKER.read_bytes())
+        (tmp_path / name / "stoker").chmod(0o755)
+    argv = [tmp_path / "pip/stoker", "profile", "-o", tmp_path / "p", "--", "true"]
+    env = {k: v for k, v in bare_env().items() if k != "STOKER_PRELOAD"}
+    for there in (False, True):
+        if there:
+            (tmp_path / "whole/libstoker-preload.so").write_bytes(LIBRARY.read_bytes())
+        done = subprocess.run(argv, capture_output=True, text=True, env={
+            **env, "PATH": f"{tmp_path}/pip:relative::{tmp_path}/whole:/usr/bin"})
+        if done.returncode == 0:
+            pytest.skip("this stoker is installed, with its library")
+        assert done.returncode == 4 and "libstoker-preload.so is neither beside this program" in done.stderr
+        assert (f"later in PATH, has it: {tmp_path}/whole/stoker;" in done.stderr) == there, done.stderr
+        assert ("set STOKER_PRELOAD" in done.stderr) != there
