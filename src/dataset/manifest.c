@@ -205,6 +205,8 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     m->label_from = get_str(root, "label_from");
     m->columns = get_str(root, "columns");
     m->plan = get_str(root, "plan");
+    if (!stk_json_get(root, "stoker_manifest"))
+        return bad(path, err, "it does not say that it is one of stoker");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
         !get_u64(root, "size_bytes", &m->bytes))
         return bad(path, err, "format, payload, compression or counts are missing");
@@ -240,6 +242,20 @@ static int get_text(const struct stk_manifest_at *at, const char *path, struct s
     return rc;
 }
 
+/* A manifest has two of our names: a damaged byte does not make it another program's, nor does the
+ * loss of its text beside our index. root: NULL: it is not JSON. */
+static bool is_ours(const struct stk_manifest_at *at, const struct stk_jval *root, const char *text,
+                    size_t len)
+{
+    static const char *const name[] = {"stoker_manifest", "stoker_version"};
+    bool object = root && root->type == STK_JOBJ, found = false;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+        found |= object ? stk_json_get(root, name[i]) != NULL
+                        : !root && memmem(text, len, name[i], strlen(name[i]));
+    struct stat st;
+    return found || fstatat(at->dirfd, STK_INDEX_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int read_text(const struct stk_manifest_at *at, const char *path, struct stk_manifest *m,
                      struct stk_err *err)
 {
@@ -254,13 +270,13 @@ static int read_text(const struct stk_manifest_at *at, const char *path, struct 
     if (rc < 1)
         return rc;
     bool parsed = stk_json_parse(&m->arena, text, len, &root, &why) == 0;
-    bool ours = parsed ? root->type == STK_JOBJ && stk_json_get(root, "stoker_manifest") != NULL
-                       : strstr(text, "\"stoker_manifest\"") != NULL;
-    if (!ours)
+    if (!is_ours(at, parsed ? root : NULL, text, len))
         return 0;
     rc = at->trust ? stk_trust_check(at->trust, &st, path, err) : 0;
     if (rc == 0 && !parsed)
         rc = stk_err_set(err, STK_E_CORRUPT, path, why.offset, "damaged manifest: %s", why.what);
+    if (rc == 0 && root->type != STK_JOBJ)
+        rc = bad(path, err, "no object");
     if (rc == 0)
         rc = from_json(m, root, path, err);
     return rc < 0 ? rc : 1;

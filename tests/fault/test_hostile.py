@@ -531,13 +531,17 @@ def test_manifest_damaged(bad, tmp_path, packed):
         bad("verify", out)
 
 
-@pytest.mark.parametrize("at", [0, 1, -3])
-def test_a_damaged_manifest_is_damage(stoker, packed, at):
-    """`verify` ended with the status of a command that could not do its work."""
+def flipped(at, by=0x10):
+    return lambda text: bytes(c ^ (by if i == at % len(text) else 0) for i, c in enumerate(text))
+
+
+@pytest.mark.parametrize("damage", [flipped(0), flipped(1), flipped(-3), flipped(3, 0x20), flipped(6), flipped(19),
+                                    lambda text: b"", lambda text: text[:9], lambda text: b"[]",
+                                    lambda text: bytes(len(text))])
+def test_a_damaged_manifest_is_damage(stoker, packed, damage):
+    """`verify` failed, or the dataset was taken for that of another program, with fewer checks."""
     out, _, manifest = packed
-    text = bytearray(manifest.read_bytes())
-    text[at] ^= 0x10
-    manifest.write_bytes(text)
+    manifest.write_bytes(damage(manifest.read_bytes()))
     said = stoker("verify", out, "--json", "-", rc=1)
     assert [p["path"] for p in said.json()["result"]["problems"]] == [str(manifest)]
     assert "damaged manifest" in stoker("verify", out, rc=1).out
