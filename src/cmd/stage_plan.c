@@ -104,8 +104,9 @@ static void measure(struct stk_stage_job *job, const struct stk_fs_facts *src,
     const struct stk_target *t = job->target;
     if (!(r->source_Bps > 0)) {
         stk_measure_data(job->src.path, src->fs, src->reach == STK_REACH_MEMORY, &how, &m);
-        take(&r->source_Bps, m.read_Bps);
-        take(&r->source_file_s, per_file(m.opens_per_s));
+        /* The rate of small files includes their opening. */
+        take(&r->source_Bps, m.small_Bps > 0 ? m.small_Bps : m.read_Bps);
+        take(&r->source_file_s, m.small_Bps > 0 ? 0 : per_file(m.opens_per_s));
         stk_buf_printf(from, "%ssource measured just now (%s)", from->len ? ", " : "",
                        m.way[0] ? m.way : "not known");
     }

@@ -11,6 +11,7 @@ static void put_speed_json(const struct stk_survey_fs *fs, struct stk_jw *w)
         const char *name;
         double v;
     } rate[] = {{"read_Bps", m->read_Bps},
+                {"small_files_Bps", m->small_Bps},
                 {"write_Bps", m->write_Bps},
                 {"creates_per_s", m->creates_per_s},
                 {"opens_per_s", m->opens_per_s},

@@ -22,6 +22,7 @@
 #define FIRST     ((uint64_t)8 << 20) /* bytes before the first sync; then twice that, and so on */
 #define FILES_MAX 512u  /* made */
 #define LOOKS     64u   /* random reads */
+#define LARGE     1e6   /* bytes per read, from which on the rate is that of the file system */
 #define REMOVE_S  20.0
 #define DATA      "data"
 #define SMALL_ONE "small-"
@@ -140,6 +141,7 @@ static int read_block(void *user, uint64_t item, unsigned thread, struct stk_err
     if (fd >= 0)
         close(fd);
     t->bytes += n > 0 ? (uint64_t)n : 0;
+    t->done += n > 0;
     return 0;
 }
 
@@ -167,8 +169,10 @@ static int test_read(struct task *t, const uint64_t *size, size_t nfiles)
     (void)stk_pool_run(READERS, t->nblocks, read_block, t, NULL);
     double took = stk_now() - start;
     t->out->read_bytes = t->bytes;
-    if (t->bytes >= SMALL && took > 0)
-        t->out->read_Bps = (double)t->bytes / took;
+    if (t->bytes < SMALL || took <= 0)
+        return 0;
+    t->out->read_each = (double)t->bytes / (double)t->done;
+    *(t->out->read_each < LARGE ? &t->out->small_Bps : &t->out->read_Bps) = (double)t->bytes / took;
     return 0;
 }
 

@@ -23,6 +23,8 @@ struct stk_measure_how {
 struct stk_measured {
     double write_Bps;     /* synced; 0: not known, as all others */
     double read_Bps;      /* four readers of 4 MiB */
+    double small_Bps;     /* of data alone, instead: files were so small that opening them counts */
+    double read_each;     /* bytes per read, on average */
     double creates_per_s; /* files of 4 KiB, not synced */
     double opens_per_s;   /* opened, and their first 4 KiB read */
     double latency_s;     /* median of random reads of 4 KiB */

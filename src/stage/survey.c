@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/pool.h"
+#include "base/units.h"
 #include "host/memory.h"
 #include "host/mounts.h"
 
@@ -153,6 +154,7 @@ static uint64_t may_write(struct stk_survey_fs *fs)
 static void end_note(struct stk_survey_fs *fs)
 {
     const struct stk_measured *m = &fs->speed;
+    char each[32], rate[32];
     if (m->left[0])
         note(fs, "could not be removed: %.250s", m->left);
     else if (m->error == ETIMEDOUT)
@@ -161,6 +163,12 @@ static void end_note(struct stk_survey_fs *fs)
         note(fs, "not measured: %s", strerror(m->error));
     else if (!m->way[0] && !m->error)
         note(fs, "reads not known: the page cache cannot be avoided here");
+    else if (m->small_Bps > 0)
+        note(fs,
+             "small files, %s on average, are read at %s/s: how fast this file system reads large "
+             "ones is not known from them",
+             stk_format_size((uint64_t)m->read_each, each, sizeof each),
+             stk_format_size((uint64_t)m->small_Bps, rate, sizeof rate));
 }
 
 static void measure(struct stk_survey_fs *fs, const struct stk_survey_options *o)

@@ -29,7 +29,7 @@ static const struct stk_tune_storage in_memory = {
 static void take_measured(const struct stk_measured *m, struct stk_tune_storage *out)
 {
     *out = (struct stk_tune_storage){.latency_s = m->latency_s,
-                                     .read_Bps = m->read_Bps,
+                                     .read_Bps = m->read_Bps > 0 ? m->read_Bps : m->small_Bps,
                                      .write_Bps = m->write_Bps,
                                      .open_s = m->opens_per_s > 0 ? 1 / m->opens_per_s : 0};
     /* An open was measured with its first request. */
