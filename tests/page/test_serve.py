@@ -68,6 +68,18 @@ def test_bad_clients_do_no_harm(server):
     assert server.ask()[0] == 200
 
 
+def test_others_who_say_nothing_do_not_keep_it(server):
+    """Anyone on the node can connect: 18 such connections made the user's browser wait for 90 s."""
+    idle = []
+    for i in range(40):
+        idle.append(socket.create_connection(("127.0.0.1", int(server.port)), timeout=20))
+        idle[-1].sendall(b"GET /"[:i % 6])
+    assert server.ask()[0] == 200
+    for s in idle:
+        s.close()
+    assert server.ask()[0] == 200
+
+
 def test_shows_what_is_there_now(server, result):
     """The page is made again for each request; a result that is damaged meanwhile is said, not served."""
     try:

@@ -1,14 +1,17 @@
 /*
- * serve.c - answers GET /TOKEN/ with the page. One connection at a time, each with a deadline: the
- * only client is the user's browser, and other users of the node can only make it wait.
+ * serve.c - answers GET /TOKEN/ with the page. Requests are read from several connections at a
+ * time, each with a deadline, so that other users of the node, who can connect and say nothing, do
+ * not make the user's browser wait. Only those who know the token get a long answer.
  */
 #include "report/html/serve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -19,15 +22,24 @@
 #define TOKEN_BYTES 16
 #define REQUEST_MAX 8192
 #define CLIENT_S    5 /* to send its request, and per part of the answer */
+#define GUESTS      32 /* connections that have not sent their request; the oldest makes room */
 #define TICK_MS     250
 /* Until the browser asks again for a page that changes: soon, but a large page takes no more than a
  * tenth of a core. */
 #define AGAIN_S      2
 #define AGAIN_FACTOR 10
 
+struct guest {
+    int fd; /* -1: the seat is free */
+    double until_s;
+    size_t n;
+    char text[REQUEST_MAX];
+};
+
 struct server {
     const struct stk_serve *how;
     int fd;
+    struct guest *guest;
     char token[2 * TOKEN_BYTES + 1];
 };
 
@@ -54,7 +66,7 @@ static int open_socket(struct server *s, uint16_t *port, struct stk_err *err)
     if (s->fd < 0)
         return stk_err_sys(err, NULL, "socket");
     setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(s->fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(s->fd, 16) != 0)
+    if (bind(s->fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(s->fd, 128) != 0)
         return stk_err_sys(err, NULL, "port %u of 127.0.0.1", s->how->port);
     if (getsockname(s->fd, (struct sockaddr *)&at, &size) != 0)
         return stk_err_sys(err, NULL, "getsockname");
@@ -80,23 +92,19 @@ static bool wait_for(const struct server *s, int fd, short events, double deadli
 
 /* ---- a request ----------------------------------------------------------------------------- */
 
-/* Reads up to the empty line after the header. */
-static bool read_request(const struct server *s, int fd, char *text, size_t size)
+/* Up to the empty line after the header: 1: it is there, 0: more may come, -1: it is no request. */
+static int read_more(struct guest *g)
 {
-    double deadline = now(s) + CLIENT_S;
-    size_t n = 0;
-    while (n + 1 < size && wait_for(s, fd, POLLIN, deadline)) {
-        ssize_t got = recv(fd, text + n, size - 1 - n, 0);
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        text[n] = '\0';
-        if (memchr(text, '\0', n))
-            return false;
-        if (strstr(text, "\r\n\r\n"))
-            return true;
-    }
-    return false;
+    ssize_t got = recv(g->fd, g->text + g->n, sizeof g->text - 1 - g->n, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return -1;
+    g->n += (size_t)got;
+    g->text[g->n] = '\0';
+    if (memchr(g->text, '\0', g->n))
+        return -1;
+    return strstr(g->text, "\r\n\r\n") ? 1 : g->n + 1 < sizeof g->text ? 0 : -1;
 }
 
 static void send_all(const struct server *s, int fd, const void *data, size_t n)
@@ -186,11 +194,8 @@ static void send_page(const struct server *s, int fd, bool head)
 }
 
 /* True if the request was valid: somebody is looking. */
-static bool serve_one(const struct server *s, int fd)
+static bool serve_one(const struct server *s, int fd, const char *request)
 {
-    char request[REQUEST_MAX];
-    if (!read_request(s, fd, request, sizeof request))
-        return false;
     bool head = strncmp(request, "HEAD ", 5) == 0, get = strncmp(request, "GET ", 4) == 0;
     if (!head && !get)
         refuse(s, fd, "405 Method Not Allowed\r\nAllow: GET, HEAD", "the page can only be read");
@@ -201,17 +206,75 @@ static bool serve_one(const struct server *s, int fd)
     return (head || get) && host_is_local(request) && token_matches(s, request + (head ? 5 : 4));
 }
 
-static void serve_all(const struct server *s)
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void leave(struct guest *g)
 {
-    double last = now(s);
-    while (wait_for(s, s->fd, POLLIN, last + s->how->idle_s)) {
+    close(g->fd);
+    g->fd = -1;
+}
+
+static struct guest *free_seat(struct server *s)
+{
+    struct guest *oldest = s->guest;
+    for (size_t i = 0; i < GUESTS; i++) {
+        if (s->guest[i].fd < 0)
+            return &s->guest[i];
+        if (s->guest[i].until_s < oldest->until_s)
+            oldest = &s->guest[i];
+    }
+    leave(oldest);
+    return oldest;
+}
+
+static void admit(struct server *s)
+{
+    for (int i = 0; i < GUESTS; i++) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
-            continue;
-        if (serve_one(s, fd))
-            last = now(s);
-        close(fd);
+            return;
+        struct guest *g = free_seat(s);
+        g->fd = fd;
+        g->until_s = now(s) + CLIENT_S;
+        g->n = 0;
     }
+}
+
+/* True if one of them asked for the page. */
+static bool attend(struct server *s)
+{
+    struct pollfd p[GUESTS + 1] = {{.fd = s->fd, .events = POLLIN}};
+    bool asked = false;
+    for (size_t i = 0; i < GUESTS; i++)
+        p[i + 1] = (struct pollfd){.fd = s->guest[i].fd, .events = POLLIN};
+    if (poll(p, GUESTS + 1, TICK_MS) > 0 && p[0].revents)
+        admit(s);
+    for (size_t i = 0; i < GUESTS; i++) {
+        struct guest *g = &s->guest[i];
+        int state = g->fd >= 0 ? read_more(g) : 0;
+        if (state == 1)
+            asked = serve_one(s, g->fd, g->text) || asked;
+        if (g->fd >= 0 && (state || now(s) >= g->until_s))
+            leave(g);
+    }
+    return asked;
+}
+
+static int serve_all(struct server *s, struct stk_err *err)
+{
+    double last = now(s);
+    s->guest = calloc(GUESTS, sizeof *s->guest);
+    if (!s->guest)
+        return stk_err_nomem(err, GUESTS * sizeof *s->guest);
+    for (size_t i = 0; i < GUESTS; i++)
+        s->guest[i].fd = -1;
+    while (now(s) < last + s->how->idle_s && !s->how->stop(s->how->user))
+        last = attend(s) ? now(s) : last;
+    for (size_t i = 0; i < GUESTS; i++)
+        if (s->guest[i].fd >= 0)
+            leave(&s->guest[i]);
+    free(s->guest);
+    return 0;
 }
 
 int stk_serve(const struct stk_serve *how, struct stk_err *err)
@@ -224,7 +287,7 @@ int stk_serve(const struct stk_serve *how, struct stk_err *err)
     if (!rc) {
         snprintf(url, sizeof url, "http://127.0.0.1:%u/%s/", port, s.token);
         how->ready(how->user, url, port);
-        serve_all(&s);
+        rc = serve_all(&s, err);
     }
     if (s.fd >= 0)
         close(s.fd);
