@@ -215,6 +215,7 @@ static int spread(struct spreading *s)
         .copy = {.threads = (unsigned)set->jobs,
                  .memory_bytes = set->memory_bytes,
                  .max_rate = set->max_rate},
+        .min_nodes = (uint32_t)set->min_nodes,
         .disk_s = set->disk_s,
         .status = s->status,
         .place = open_place,

@@ -28,6 +28,7 @@ struct stk_spread_options {
     struct stk_source_options source;
     struct stk_copy_options copy; /* its progress and user are set by the function; max_rate is
                                    * that of all nodes together */
+    uint32_t min_nodes;           /* with a copy of all of it are enough; 0: all */
     double disk_s;                /* a disk that completes no write for so long is given up */
     const char *status;           /* a folder for a file per node; NULL: none (spread_status.c) */
     /* Opens the tier of this node; called by its leader. Also gives the bytes that fit in it. An

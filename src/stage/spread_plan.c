@@ -67,38 +67,54 @@ struct offer {
     uint64_t reads;
 };
 
-/* The node with the least room for what it lacks; nodes without a place do not count. */
-static uint32_t tightest(const struct spread *s, const struct offer *offer, bool *fits)
+/* The node with the least room for what it lacks, of those that have a place; *small: the number of
+ * these that have too little. */
+static uint32_t tightest(const struct spread *s, const struct offer *offer, uint32_t *small)
 {
     uint32_t worst = 0;
     double least = 1e300;
+    *small = 0;
     for (uint32_t i = 0; i < s->nodes; i++) {
         double spare = offer[i].room == UINT64_MAX
                            ? 1e299
                            : (double)offer[i].room + (double)offer[i].there - (double)s->src.bytes;
+        *small += spare < 0;
         if (spare < least) {
             least = spare;
             worst = i;
         }
     }
-    *fits = least >= 0;
     return worst;
+}
+
+/* Nodes that have a place with room for all of it. */
+static uint32_t count_fitting(const struct spread *s, const struct offer *offer, uint32_t small)
+{
+    uint32_t n = s->nodes - small;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        n -= offer[i].room == UINT64_MAX;
+    return n;
 }
 
 static void choose_mode(struct spread *s, const struct offer *offer, bool dataset)
 {
     char size[32], room[32];
-    bool fits;
-    uint32_t worst = tightest(s, offer, &fits);
+    uint32_t small, worst = tightest(s, offer, &small);
+    uint32_t whole = count_fitting(s, offer, small), least = s->o.min_nodes;
     struct stk_spread_result *r = s->r;
     r->mode = s->o.mode;
     if (r->mode != STK_SPREAD_AUTO)
         return;
-    r->mode = fits || !dataset ? STK_SPREAD_REPLICATE : STK_SPREAD_SHARD;
+    bool fits = !small, enough = small && least && least < s->nodes && whole >= least;
+    r->mode = fits || enough || !dataset ? STK_SPREAD_REPLICATE : STK_SPREAD_SHARD;
     stk_format_size(s->src.bytes, size, sizeof size);
     stk_format_size(offer[worst].room == UINT64_MAX ? 0 : offer[worst].room, room, sizeof room);
     if (fits)
         snprintf(r->why, sizeof r->why, "replicate: %s fit on every node", size);
+    else if (enough)
+        snprintf(r->why, sizeof r->why,
+                 "replicate: %s fit on %u nodes, not in the %s of node %s, and %u are enough", size,
+                 whole, room, stk_comm_node_name(s->leaders, worst), least);
     else
         snprintf(r->why, sizeof r->why, "%s: %s do not fit in the %s of node %s%s",
                  stk_spread_names[r->mode], size, room, stk_comm_node_name(s->leaders, worst),

@@ -155,6 +155,25 @@ def test_a_node_whose_disk_is_too_small(source, tmp_path):
         assert nodes.stage(source)[1]["nodes_good"] == 3
 
 
+@needs_root
+def test_one_disk_is_too_small_and_the_others_are_enough(tmp_path, stoker):
+    """Two complete copies were of no use, because a third node could hold a part only."""
+    needs_mpi("mpich")
+    packed = tmp_path / "packed"
+    make_images(tmp_path / "large", classes=1, per_class=6, sizes=(2_600_000, 2_600_000))
+    stoker("pack", tmp_path / "large", packed, "--shards", 2, "--quiet")
+    nodes = Nodes(tmp_path, "mpich", 3)
+    with small_disk(tmp_path / "tier1", "10m"):
+        done, result = nodes.stage(packed, "--min-nodes", 2)
+        assert result["mode"] == "replicate" and "2 are enough" in done.err
+        assert [n["state"] for n in result["nodes"]] == ["done", "failed", "done"] and result["staged"]
+        assert all(same_tree(packed, result["nodes"][i]["path"]) for i in (0, 2))
+    shutil.rmtree(tmp_path / "tier0")
+    shutil.rmtree(tmp_path / "tier2")
+    with small_disk(tmp_path / "tier1", "10m"):
+        assert nodes.stage(packed)[1]["mode"] == "shard"
+
+
 # MPICH's launcher fails when a rank is killed, and no rank outlives it, whatever its options say.
 @pytest.mark.parametrize("mpi, lenient", [("openmpi", False), ("openmpi", True), ("mpich", False)],
                          ids=["killed by mpirun", "outlived", "killed by MPICH"])
