@@ -141,12 +141,24 @@ static uint64_t need_of(const struct stk_target_wish *w)
                : more;
 }
 
+/* "67.5 MiB": a user who knows the size of the data asks where the rest comes from. */
+static void describe_need(const struct stk_target_wish *w, uint64_t need, char *out, size_t size)
+{
+    char data[32], n[32];
+    (void)stk_format_size(need, out, size);
+    size_t len = strlen(out);
+    if (need - w->bytes >= need / 50)
+        snprintf(out + len, size - len, " (%s and 4 KiB of disk for each of %s files)",
+                 stk_format_size(w->bytes, data, sizeof data),
+                 stk_format_count(w->files, n, sizeof n));
+}
+
 static bool is_small(struct stk_target *t, const struct stk_target_wish *w)
 {
     const struct stk_fs_facts *f = &t->facts;
     uint64_t need = need_of(w);
-    char has[32], wants[32];
-    (void)stk_format_size(need, wants, sizeof wants);
+    char has[32], wants[120];
+    describe_need(w, need, wants, sizeof wants);
     if (f->free_bytes < need || !f->free_bytes)
         return say(t, STK_TARGET_SMALL, "%s, %s free, %s needed", kind(t),
                    stk_format_size(f->free_bytes, has, sizeof has), wants);
