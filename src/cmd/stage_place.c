@@ -123,6 +123,18 @@ static void add_warning(struct stk_stage_job *job)
         stk_complain("stage", job->target->warning);
 }
 
+/* "stoker-1000+1": stk_scratch_not_taken(). */
+static void say_taken(const struct stk_stage_job *job)
+{
+    const char *name = stk_base_name(job->tier), *plus = strrchr(name, '+');
+    char text[400];
+    if (!plus || strncmp(name, "stoker-", 7) != 0 || job->run->common->quiet)
+        return;
+    snprintf(text, sizeof text, "%.*s belongs to another user; the copy goes to %s",
+             (int)(plus - job->tier), job->tier, name);
+    stk_complain("stage", text);
+}
+
 /* Absolute: the path that is printed is used elsewhere. */
 char *stk_stage_named(const char *dst)
 {
@@ -155,6 +167,7 @@ static int place_named(struct stk_stage_job *job, const char *dst, const struct 
     job->target = calloc(1, sizeof *job->target);
     if (!job->tier || !job->target)
         return stk_err_nomem(err, strlen(dst));
+    say_taken(job);
     look_into(job, src, job->tier);
     wish.no_probe = job->begun; /* it takes writes; a disk that is flushing would keep us waiting */
     int rc = stk_target_judge(job->tier, &wish, job->target, err);
@@ -222,7 +235,10 @@ int stk_stage_place(struct stk_stage_job *job, const char *dst, const struct stk
                    job->begun ? "the copy was begun there" : job->target->reason);
     add_warning(job);
     job->tier = stk_scratch_tier(job->target->path);
-    return job->tier ? 0 : stk_err_nomem(err, strlen(job->target->path));
+    if (!job->tier)
+        return stk_err_nomem(err, strlen(job->target->path));
+    say_taken(job);
+    return 0;
 }
 
 /* ---- a folder in the source ---- */

@@ -1,6 +1,7 @@
 /* scratch.c - the list of folders for copies on a node, and the names of jobs. */
 #include "host/scratch.h"
 #include "base/dir.h"
+#include "base/own.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "host/root.h"
+
+#define NAMES_MAX 9 /* tried if others have taken the usual one */
 
 /* Memory last: what is in it counts against the job. */
 static const char *const names[STK_SCRATCHES] = {
@@ -131,5 +134,36 @@ char *stk_scratch_tier(const char *folder)
     const char *slash = n && folder[n - 1] == '/' ? "" : "/";
     int rc =
         asprintf(&path, "%s%sstoker-%u-job-%s", folder, slash, (unsigned)geteuid(), stk_job_id(id));
-    return rc < 0 ? NULL : path;
+    return rc < 0 ? NULL : stk_scratch_not_taken(path);
+}
+
+/* On a file system that changes the owner of every file, ours looks like that of another user. */
+static bool is_taken(const char *path)
+{
+    struct stat st;
+    int fd = -1;
+    if (lstat(path, &st) < 0 || st.st_uid == geteuid())
+        return false;
+    int rc = stk_own_folder(path, 0, &fd, NULL);
+    if (rc == 0)
+        close(fd);
+    return rc == STK_E_EXISTS;
+}
+
+char *stk_scratch_not_taken(char *path)
+{
+    bool taken = is_taken(path);
+    for (unsigned i = 1; taken && i <= NAMES_MAX; i++) {
+        char *other = NULL;
+        if (asprintf(&other, "%s+%u", path, i) < 0)
+            return path;
+        taken = is_taken(other);
+        if (taken) {
+            free(other);
+        } else {
+            free(path);
+            path = other;
+        }
+    }
+    return path;
 }

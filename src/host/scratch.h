@@ -34,8 +34,11 @@ int stk_session_over(const char *id);
 /* Whether the job or session of that name is over: 1: it is, 0: it is not, -1: not known, ask its
  * scheduler (sched/over.h). */
 int stk_job_over(const char *id);
-/* The default tier of this job in a folder: "FOLDER/stoker-UID-job-JOBID". malloc'ed; caller frees
- * with free(). NULL: no memory. */
+/* The default tier of this job in a folder: "FOLDER/stoker-UID-job-JOBID", or with "+N" at the end
+ * if another user has taken that name. malloc'ed; caller frees with free(). NULL: no memory. */
 char *stk_scratch_tier(const char *folder);
+/* The same for another path: "PATH+N" if what is at the path belongs to another user. Takes
+ * ownership of path; malloc'ed. */
+char *stk_scratch_not_taken(char *path);
 
 #endif

@@ -69,12 +69,15 @@ static bool empty_tier(int folder, const char *name, const char *path, struct st
     return gone;
 }
 
-/* name: of a folder's entry. The id of the job it is the default tier of, or NULL. */
-static const char *job_of(const char *name)
+/* name: of a folder's entry. False: it is not the default tier of a job (stk_scratch_tier()). */
+static bool job_of(const char *name, char job[STK_JOB_ID_MAX])
 {
     char prefix[48];
     int n = snprintf(prefix, sizeof prefix, "stoker-%u-job-", (unsigned)geteuid());
-    return strncmp(name, prefix, (size_t)n) == 0 && name[n] ? name + n : NULL;
+    if (strncmp(name, prefix, (size_t)n) != 0)
+        return false;
+    int len = (int)strcspn(name + n, "+");
+    return len && snprintf(job, STK_JOB_ID_MAX, "%.*s", len, name + n) < STK_JOB_ID_MAX;
 }
 
 /* Told: it is gone, or what is left of it. */
@@ -86,10 +89,9 @@ struct sweeping {
 
 static void sweep_one(struct sweeping *s, int folder, const char *root, const char *name)
 {
-    char id[STK_JOB_ID_MAX];
+    char id[STK_JOB_ID_MAX], job[STK_JOB_ID_MAX];
     struct stk_left left = {0};
-    const char *job = job_of(name);
-    if (!job || strcmp(job, stk_job_id(id)) == 0 || is_over(job) != 1)
+    if (!job_of(name, job) || strcmp(job, stk_job_id(id)) == 0 || is_over(job) != 1)
         return;
     char *path = stk_path_join(root, name);
     if (path && empty_tier(folder, name, path, &left)) {
@@ -105,9 +107,10 @@ static void sweep_folder(struct sweeping *s, const char *root)
 {
     struct stk_dir d;
     int rc = stk_dir_open(&d, root, NULL);
+    char job[STK_JOB_ID_MAX];
     uint64_t seen = 0;
     for (const struct dirent *e; seen < TIERS_MAX && (e = stk_dir_next(&d));) {
-        seen += job_of(e->d_name) != NULL;
+        seen += job_of(e->d_name, job);
         sweep_one(s, dirfd(d.stream), root, e->d_name);
     }
     (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */

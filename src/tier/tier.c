@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "host/root.h"
+#include "host/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -193,10 +194,14 @@ static bool is_empty(const char *path)
     return stk_dir_end(&d, rc, NULL) == 0 && (settings || !others);
 }
 
-static bool has_settings(const char *path)
+/* Those that another user has put into a folder of ours, or of root, say nothing. */
+static bool has_settings(const char *path, uid_t owner)
 {
     char *mark = stk_path_join(path, STK_TIER_JSON);
+    struct stat st;
     bool has = mark && stk_may_exist(AT_FDCWD, mark);
+    if (has && lstat(mark, &st) == 0)
+        has = st.st_uid == geteuid() || st.st_uid == owner;
     free(mark);
     return has;
 }
@@ -205,10 +210,11 @@ char *stk_tier_at(const char *path)
 {
     struct stat st;
     char *in = NULL;
-    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || has_settings(path) ||
+    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || has_settings(path, st.st_uid) ||
         (st.st_uid == geteuid() && !(st.st_mode & 077) && is_empty(path)))
         return strdup(path);
-    return asprintf(&in, "%s/stoker-%u", path, (unsigned)geteuid()) < 0 ? NULL : in;
+    int rc = asprintf(&in, "%s/stoker-%u", path, (unsigned)geteuid());
+    return rc < 0 ? NULL : stk_scratch_not_taken(in);
 }
 
 /* ---- opening and closing ---- */

@@ -66,7 +66,8 @@ struct stk_tier_options {
 
 /* The tier that a path means which a user names: the path itself if it is a tier, does not exist,
  * or is an empty folder that only we may enter; else the folder stoker-UID in it, because the
- * folder has other uses. malloc'ed; caller frees with free(). NULL: no memory. */
+ * folder has other uses (stoker-UID+N: another user took that name). malloc'ed; caller frees with
+ * free(). NULL: no memory. */
 char *stk_tier_at(const char *path);
 
 struct stk_tier;

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
-from faultlib import same_tree
+from faultlib import needs_root, same_tree
 from slurmlib import FakeSlurm
 from termlib import Terminal
 
@@ -148,6 +148,44 @@ def test_default_place(site):
     assert "complete" in stage(site, "--list", env=env).out
     assert stage(site, "--evict", "img", env=env).rc == 0
     assert not path.exists()
+
+
+def others(path, make=None):
+    """Something that another user has put there."""
+    path.mkdir() if make is None else make(path)
+    os.chown(path, 65534, 65534, follow_symlinks=False)
+
+
+@needs_root
+def test_names_that_another_user_took(site):
+    """Anyone may make a folder in /tmp: staging, and all that looks for the copy, takes another name."""
+    uid = os.geteuid()
+    for name in ("folder", "link", "settings", "job"):
+        (site / name).mkdir()
+        (site / name).chmod(0o1777)
+    others(site / f"folder/stoker-{uid}")
+    others(site / f"folder/stoker-{uid}+1", lambda path: path.write_text("a file"))
+    others(site / f"link/stoker-{uid}", lambda path: path.symlink_to(site / "img"))
+    others(site / "settings/tier.json", lambda path: path.write_text("{}"))
+    for name, tier in (("folder", f"stoker-{uid}+2"), ("link", f"stoker-{uid}+1"), ("settings", f"stoker-{uid}")):
+        done = stage(site, "img", name)
+        assert only_line(done).is_relative_to(site / name / tier)
+        assert ("belongs to another user" in done.err) == ("+" in tier), done.err
+        assert "already there" in stage(site, "img", name).err and len(listed(site, name)) == 1
+        loaded = run_stoker("load", "img", "-b", 8, "--tier", site / name, "--json", "-", cwd=site).json()["result"]
+        assert loaded["source_bytes"] == 0 and loaded["tier_disk_bytes"] + loaded["tier_memory_bytes"]
+    slurm = FakeSlurm(site)
+    env = {**slurm.env(), "STOKER_SCRATCH": site / "job", "SLURM_JOB_ID": OVER}
+    squatted = site / f"job/stoker-{uid}-job-{OVER}"
+    others(squatted)
+    done = stage(site, "img", env=env, rc=None)
+    if done.rc == 3:
+        pytest.skip(f"the test's folder is on no local file system: {done.err}")
+    assert only_line(done).is_relative_to(f"{squatted}+1") and "another user" in done.err
+    loaded = run_stoker("load", "img", "-b", 8, "--json", "-", cwd=site, env=env).json()["result"]
+    assert not loaded["source_bytes"] and loaded["tier_disk_bytes"] + loaded["tier_memory_bytes"]
+    assert only_line(stage(site, "img", env={**env, "SLURM_JOB_ID": RUNS})).is_relative_to(site / "job")
+    assert squatted.exists() and not pathlib.Path(f"{squatted}+1").exists()  # that job is over
 
 
 def test_folder_with_other_uses(site):
