@@ -72,6 +72,7 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
         return stk_err_sys(err, f->path, "stat");
     f->rec.size = (uint64_t)sb.st_size;
     f->rec.mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
+    f->rec.changed_ns = (int64_t)sb.st_ctim.tv_sec * 1000000000 + sb.st_ctim.tv_nsec;
     stk_readers_join(&f->g->w->readers, &sb);
     struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
     struct stk_chain chain = {0};
@@ -136,7 +137,11 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     struct stk_src *src;
     struct stat sb;
     int rc = stk_file_open(&b->files, f->file, STK_FILE_PLAIN, &file, err);
-    if (rc == 0 && fstat(file.fd, &sb) == 0)
+    if (rc == 0 && fstat(file.fd, &sb) < 0) {
+        rc = stk_err_sys(err, f->path, "stat");
+        stk_file_close(&file);
+    }
+    if (rc == 0)
         stk_readers_join(&f->g->w->readers, &sb);
     if (rc == 0) /* from now on the source owns the descriptor */
         rc = stk_src_open(file.fd, file_name(b, f->file), f->path, format->caps & STK_CAN_GZIP,
@@ -145,6 +150,7 @@ static int list_container(struct file_sink *f, struct stk_err *err)
         return rc;
     f->rec.size = stk_src_file_size(src);
     f->rec.mtime_ns = stk_src_mtime_ns(src);
+    f->rec.changed_ns = (int64_t)sb.st_ctim.tv_sec * 1000000000 + sb.st_ctim.tv_nsec;
     struct stk_lister l;
     stk_lister_init(&l, &f->base, src, &b->o->list);
     rc = begin_check(f, src, err);

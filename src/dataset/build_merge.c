@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct merge {
@@ -201,6 +202,8 @@ static int merge_files(struct merge *m, struct stk_err *err)
             struct stk_index_file f = b->file[number];
             f.size = r[k].size;
             f.mtime_ns = b->o->portable ? 0 : r[k].mtime_ns;
+            if (!b->o->portable && r[k].changed_ns > m->h.changed_ns)
+                m->h.changed_ns = r[k].changed_ns;
             m->h.bytes_stored += f.size;
             rc = merge_put(m, &f, sizeof f, err);
         }
@@ -490,6 +493,7 @@ static void fill_header(struct merge *m)
 {
     struct builder *b = m->b;
     struct stk_index_header *h = &m->h;
+    struct stat root;
     memcpy(h->magic, "STKINDX", 8);
     h->version = STK_INDEX_VERSION;
     h->ntables = STK_T_COUNT;
@@ -499,6 +503,7 @@ static void fill_header(struct merge *m)
     h->files_ignored = b->walk->ignored;
     h->data_id = b->o->data_id;
     h->listing = b->o->listing;
+    h->root_inode = !b->o->portable && fstat(b->walk->rootfd, &root) == 0 ? root.st_ino : 0;
     h->compress = b->o->list.compress;
     if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;
@@ -509,8 +514,7 @@ static void fill_header(struct merge *m)
     if (b->fields.len == sizeof *f) /* one field: its codec is the payload */
         snprintf(h->payload, sizeof h->payload, "%s", f->codec);
     h->file_size = m->off;
-    h->header_hash = 0;
-    h->header_hash = stk_hash64(h, sizeof *h);
+    h->header_hash = stk_index_header_hash(h);
 }
 
 /* Checks that all spools were read back intact. */

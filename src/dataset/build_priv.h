@@ -34,7 +34,7 @@ enum spool_id {
 /* The record of a listed file. */
 struct file_rec {
     uint64_t size;
-    int64_t mtime_ns;
+    int64_t mtime_ns, changed_ns;
     uint64_t nsamples;
     uint64_t has_keys; /* KEYLEN has an entry for each of its samples */
 };

@@ -46,6 +46,13 @@ static bool dirs_fresh(struct stk_fit *f)
     return true;
 }
 
+/* The index was made of this folder, not of one that was copied with it to here. */
+static bool is_original(const struct stk_fit *f)
+{
+    struct stat sb;
+    return fstat(f->ds->files.rootfd, &sb) == 0 && sb.st_ino == f->idx->h->root_inode;
+}
+
 bool stk_fit_files(struct stk_fit *f)
 {
     struct stk_files files = f->ds->files;
@@ -58,7 +65,8 @@ bool stk_fit_files(struct stk_fit *f)
         if ((rc < 0 && !damaged) || (rc != STK_E_SYS && !may_vouch(f, owner)))
             return false;
     }
-    return true;
+    bool looks = !tree && !files.packed && files.count <= CHECK_FILES && is_original(f);
+    return !looks || !stk_files_changed_since(&files, f->idx->h->changed_ns);
 }
 
 static int shard_entry(const void *list, uint64_t number, struct stk_files_entry *e,

@@ -137,6 +137,14 @@ static int check_segments(const struct stk_index *idx, struct stk_err *err)
 
 /* ---- opening ---- */
 
+uint64_t stk_index_header_hash(const struct stk_index_header *h)
+{
+    struct stk_index_header copy = *h;
+    copy.header_hash = 0;
+    return stk_hash64(&copy, h->version < 6 ? offsetof(struct stk_index_header, changed_ns)
+                                            : sizeof copy);
+}
+
 static int check_header(struct stk_index *idx, struct stk_err *err)
 {
     struct stk_index_header copy;
@@ -148,8 +156,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
         return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
                            "an index of version %u, this stoker reads %u to %u", copy.version,
                            STK_INDEX_OLDEST, STK_INDEX_VERSION);
-    copy.header_hash = 0;
-    if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->size)
+    if (copy.header_hash != stk_index_header_hash(&copy) || copy.file_size != idx->size)
         return stk_index_bad(idx, err, "its header's checksum or size does not match");
     const struct stk_index_header *h = idx->h;
     int rc = 0;
@@ -319,8 +326,7 @@ static int seal(struct stk_index *idx, int fd, int checks, struct stk_err *err)
     size_t nsums = (size_t)h.table[STK_T_SUMS].count * sizeof *sum;
     int rc = seal_blocks(idx, fd, checks, sum, &h.table[STK_T_CHECKS].hash, err);
     h.table[STK_T_SUMS].hash = stk_hash64(sum, nsums);
-    h.header_hash = 0;
-    h.header_hash = stk_hash64(&h, sizeof h);
+    h.header_hash = stk_index_header_hash(&h);
     if (rc == 0)
         rc = stk_pwrite_full(fd, sum, nsums, h.table[STK_T_SUMS].off, idx->path, err);
     return rc < 0 ? rc : stk_pwrite_full(fd, &h, sizeof h, 0, idx->path, err);

@@ -128,11 +128,15 @@ struct stk_index_header {
         uint32_t elem, pad;
     } table[STK_T_COUNT];
     uint64_t listing; /* hash of the options given instead of detected; 0: none */
+    /* Since version 6: the latest ctime of a file, which no program can set back, and the inode of
+     * the folder that the names are relative to: a copy has other ones, and is as good. 0: none */
+    int64_t changed_ns;
+    uint64_t root_inode;
 };
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        5u
+#define STK_INDEX_VERSION        6u
 #define STK_INDEX_OLDEST         3u          /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* The offset of the tables, and so of the blocks. */
@@ -199,6 +203,7 @@ struct stk_index {
     struct stk_index_pages *pages; /* those in memory; their checksums were right */
 };
 
+uint64_t stk_index_header_hash(const struct stk_index_header *h);
 /* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
  * of another version, or damaged. */
 int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err);

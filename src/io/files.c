@@ -5,6 +5,7 @@
 #include "io/files.h"
 #include "base/beneath.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "host/fs.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #define OUTSIDE   "a link that leads outside the dataset; --follow-links reads it all the same"
 #define MIN_ALIGN 512u /* smaller is useless */
 #define LOOKED_AT 8u   /* number of files examined for all */
+#define LOOKERS   32 /* threads that ask a file server */
 
 /* ---- records ---- */
 
@@ -440,6 +442,32 @@ static bool look_now(const struct stk_files *files, uint64_t number, struct stat
     struct stk_files_entry e;
     char name[PATH_MAX];
     return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx, NULL) == 0;
+}
+
+struct looking {
+    const struct stk_files *files;
+    int64_t ns;
+    _Atomic bool changed;
+};
+
+static int look_at_one(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct looking *l = user;
+    struct statx sx;
+    (void)thread, (void)err;
+    if (!l->changed && look_now(l->files, item, &sx) && ctime_of(&sx) > l->ns)
+        l->changed = true;
+    return 0;
+}
+
+/* Many at once: each of them takes a round trip. */
+bool stk_files_changed_since(const struct stk_files *files, int64_t ns)
+{
+    struct looking l = {.files = files, .ns = ns};
+    uint64_t n = files->count < STK_FILES_LOOK ? files->count : STK_FILES_LOOK;
+    if (ns && n)
+        (void)stk_pool_run(stk_files_are_local(files) ? 1 : LOOKERS, n, look_at_one, &l, NULL);
+    return l.changed;
 }
 
 /* An access control list that lets others write shows in the group bits. */

@@ -112,6 +112,11 @@ bool stk_files_are_ours(const struct stk_files *files);
 int stk_files_compare(const struct stk_files *files, uint64_t number, uid_t *owner,
                       struct stk_err *err);
 
+/* True if the status of a file (ctime) changed after ns; 0: never. Checks the first STK_FILES_LOOK
+ * of them; opens none. */
+bool stk_files_changed_since(const struct stk_files *files, int64_t ns);
+#define STK_FILES_LOOK 1024u
+
 /* ---- one open file (files.c) ---- */
 
 enum stk_file_mode {

@@ -10,7 +10,7 @@
 
 #include "stage/priv.h"
 
-#define MAGIC 0x73726331u
+#define MAGIC 0x73726332u
 
 struct reader {
     const uint8_t *p;
@@ -41,6 +41,7 @@ void stk_source_encode(const struct stk_source *s, struct stk_buf *out)
     put_text(out, s->root);
     put_u64(out, (uint64_t)s->is_dir | (uint64_t)s->outside << 1 | (uint64_t)(s->ds != NULL) << 2);
     put_u64(out, s->identity);
+    put_u64(out, (uint64_t)s->changed_ns);
     put_u64(out, s->count);
     put_u64(out, s->ndirs);
     for (uint64_t i = 0; i < s->count; i++) {
@@ -130,6 +131,7 @@ int stk_source_decode(struct stk_source *s, const void *p, size_t n, struct stk_
     s->is_dir = flags & 1;
     s->outside = flags >> 1 & 1;
     s->identity = get_u64(&r);
+    s->changed_ns = (int64_t)get_u64(&r);
     s->count = get_u64(&r);
     s->ndirs = get_u64(&r);
     int rc = !s->path || !s->name || !s->root ? stk_err_nomem(err, n) : get_files(s, &r, err);

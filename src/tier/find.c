@@ -53,7 +53,15 @@ static int open_set(struct finder *f, struct stk_tier *t, bool fill, struct stk_
                     struct stk_err *err)
 {
     struct stk_dataset *ds = whole_of(f->o->ds);
+    struct stk_err old = {0};
     int rc = stk_tier_set_find(t, stk_dataset_identity(ds), out, err);
+    if (rc == 1 && stk_files_changed_since(&ds->files, stk_tier_set_source(*out)->changed_ns)) {
+        stk_err_set(&old, STK_E_STALE, NULL, -1, "the data was changed after it was copied there");
+        note(f, stk_tier_path(t), &old);
+        stk_tier_set_close(*out);
+        *out = NULL;
+        rc = 0;
+    }
     if (rc == 0 && fill)
         rc = make_set(ds, t, out, err);
     else if (rc == 0)

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define MAGIC     "STKTLIST"
-#define VERSION   1u
+#define VERSION   2u
+#define UNDATED   1u /* the version whose lists do not say when the source was changed */
 #define FILES_MAX (UINT32_MAX / 8)
 #define BYTES_MAX (UINT64_C(1) << 60)
 
@@ -23,7 +24,7 @@ struct head {
     uint64_t files, texts; /* bytes of all texts, each with its NUL: path, name, names in order */
     uint64_t identity;
     uint64_t hash; /* of everything after the header, and of the members before this one */
-};
+}; /* followed by the time of change, unless UNDATED */
 
 struct item {
     uint64_t size;
@@ -55,6 +56,7 @@ int stk_tier_list_write(const struct stk_tier_source *src, struct stk_buf *out, 
     size_t at = out->len;
     memcpy(h.magic, MAGIC, 8);
     stk_buf_zeros(out, sizeof h);
+    stk_buf_put(out, &src->changed_ns, sizeof src->changed_ns);
     for (uint64_t i = 0; i < src->count; i++) {
         const struct stk_tier_file *f = &src->file[i];
         struct item item = {.size = f->size,
@@ -85,6 +87,8 @@ uint64_t stk_tier_version(const struct stk_tier_source *src)
     struct stk_hash h;
     stk_hash_init(&h);
     stk_hash_update(&h, src->name, strlen(src->name) + 1);
+    if (src->changed_ns)
+        stk_hash_update(&h, &src->changed_ns, sizeof src->changed_ns);
     for (uint64_t i = 0; i < src->count; i++) {
         const struct stk_tier_file *f = &src->file[i];
         stk_hash_update(&h, f->name, strlen(f->name) + 1);
@@ -159,12 +163,17 @@ static bool take_items(struct stk_tier_source *src, const uint8_t *p)
     return true;
 }
 
+static size_t date_len(const struct head *h)
+{
+    return h->version == UNDATED ? 0 : sizeof(int64_t);
+}
+
 static bool head_is_sound(const struct head *h, const uint8_t *rest, size_t n)
 {
-    return memcmp(h->magic, MAGIC, 8) == 0 && h->version == VERSION && h->formed <= 1 &&
-           h->files <= FILES_MAX &&
-           n >= h->files * sizeof(struct item) && n - h->files * sizeof(struct item) == h->texts &&
-           h->hash == hash_of(h, rest, n);
+    bool known = memcmp(h->magic, MAGIC, 8) == 0 && h->formed <= 1 && h->files <= FILES_MAX &&
+                 (h->version == VERSION || h->version == UNDATED);
+    size_t items = known ? date_len(h) + h->files * sizeof(struct item) : 0;
+    return known && n >= items && n - items == h->texts && h->hash == hash_of(h, rest, n);
 }
 
 int stk_tier_list_parse(const uint8_t *p, size_t n, struct stk_tier_source *src, const char *path,
@@ -181,8 +190,10 @@ int stk_tier_list_parse(const uint8_t *p, size_t n, struct stk_tier_source *src,
     src->file = calloc(h.files ? h.files : 1, sizeof *src->file);
     if (!src->file)
         return stk_err_nomem(err, h.files * sizeof *src->file);
-    const uint8_t *texts = p + sizeof h + h.files * sizeof(struct item);
-    if (take_items(src, p + sizeof h) && take_names(src, h.formed, texts, p + n))
+    const uint8_t *items = p + sizeof h + date_len(&h);
+    const uint8_t *texts = items + h.files * sizeof(struct item);
+    memcpy(&src->changed_ns, p + sizeof h, date_len(&h));
+    if (take_items(src, items) && take_names(src, h.formed, texts, p + n))
         return 0;
     free(src->file);
     *src = (struct stk_tier_source){0};

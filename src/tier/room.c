@@ -82,6 +82,7 @@ static int show_set(const struct listing *l, struct stk_tier_set *s)
                                  .filling = stk_tier_locked(s->ledger, STK_LOCK_FILL),
                                  .used = stk_tier_locked(s->ledger, STK_LOCK_USE),
                                  .used_ns = last_use(s->ledger),
+                                 .changed_ns = s->src.changed_ns,
                                  .lease = leased ? stk_buf_cstr(&lease) : NULL};
     memcpy(info.id, s->id, sizeof info.id);
     rc = l->see(l->user, &info);

@@ -328,6 +328,7 @@ int stk_tier_set_open(struct stk_tier *t, const struct stk_tier_source *src,
 struct wanted {
     char prefix[STK_TIER_ID];
     char best[STK_TIER_ID];
+    int64_t changed_ns;
     bool published;
     uint64_t bytes;
 };
@@ -337,8 +338,11 @@ static int look_at_set(void *user, const struct stk_tier_info *info)
     struct wanted *w = user;
     bool better = !w->best[0] || info->published > w->published ||
                   (info->published == w->published && info->bytes_there > w->bytes);
+    if (w->best[0] && info->changed_ns != w->changed_ns)
+        better = info->changed_ns > w->changed_ns;
     if (!better)
         return 0;
+    w->changed_ns = info->changed_ns;
     memcpy(w->best, info->id, sizeof w->best);
     w->published = info->published;
     w->bytes = info->bytes_there;

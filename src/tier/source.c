@@ -64,6 +64,7 @@ static int read_manifest(struct stk_source *s, struct stk_err *err)
         return rc;
     rc = take_hashes(s, m.shard, m.nshards, err);
     rc = rc ? rc : take_hashes(s, m.other, m.nother, err);
+    s->changed_ns = 0; /* checksums say more: a copy that has them is good, whatever the source is */
     stk_manifest_release(&m);
     return rc;
 }
@@ -165,6 +166,7 @@ struct stk_tier_source stk_source_for_tier(const struct stk_source *s)
     return (struct stk_tier_source){.path = s->path,
                                     .name = s->name,
                                     .identity = s->identity,
+                                    .changed_ns = s->changed_ns,
                                     .file = s->file,
                                     .count = s->count};
 }

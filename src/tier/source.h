@@ -33,6 +33,7 @@ struct stk_source {
     bool outside;               /* links may lead out of the root */
     struct stk_tier_file *file; /* sorted by name; that of a single file is "" */
     uint64_t count, bytes;
+    int64_t changed_ns; /* the latest ctime of a file */
     struct stk_source_dir *dir; /* sorted by name, so parents come first; the root is the first */
     uint64_t ndirs;
     const char *index; /* path of its index if that is outside of the folder; or NULL. Borrowed */

@@ -50,9 +50,14 @@ struct lister {
     uint64_t chunk; /* files whose sizes one thread asks for at a time */
 };
 
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static int64_t mtime_of(const struct stat *sb)
 {
-    return (int64_t)sb->st_mtim.tv_sec * 1000000000 + sb->st_mtim.tv_nsec;
+    return ns_of(sb->st_mtim);
 }
 
 /* ---- what was found, under the lock ---- */
@@ -239,6 +244,7 @@ static int ask_sizes(void *user, uint64_t item, unsigned thread, struct stk_err 
     struct stk_source *s = l->s;
     uint64_t end = (item + 1) * l->chunk < s->count ? (item + 1) * l->chunk : s->count;
     struct stk_look look;
+    int64_t changed_ns = 0;
     int rc = 0;
     (void)thread;
     stk_look_init(&look, s->rootfd, s->outside);
@@ -252,8 +258,12 @@ static int ask_sizes(void *user, uint64_t item, unsigned thread, struct stk_err 
         f->size = (uint64_t)sb.st_size;
         f->mtime_ns = mtime_of(&sb);
         f->mode = sb.st_mode & 0777;
+        changed_ns = rc == 0 && ns_of(sb.st_ctim) > changed_ns ? ns_of(sb.st_ctim) : changed_ns;
     }
     stk_look_release(&look);
+    pthread_mutex_lock(&l->lock);
+    s->changed_ns = changed_ns > s->changed_ns ? changed_ns : s->changed_ns;
+    pthread_mutex_unlock(&l->lock);
     return rc ? rc : tell(l, err);
 }
 
@@ -327,6 +337,7 @@ static int list_one(struct stk_source *s, const struct stat *sb, struct stk_err 
     if (!s->file)
         return stk_err_nomem(err, sizeof *s->file);
     s->count = 1;
+    s->changed_ns = ns_of(sb->st_ctim);
     s->file[0] = (struct stk_tier_file){.name = "",
                                         .size = (uint64_t)sb->st_size,
                                         .mtime_ns = mtime_of(sb),

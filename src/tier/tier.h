@@ -38,6 +38,7 @@ struct stk_tier_source {
     const char *path, *name;    /* name: the last component of the path, and the name of the copy */
     const char *form;           /* format that the copy was packed into; NULL: files as they are */
     uint64_t identity;          /* stk_dataset_identity(); of a plain tree, any hash of its list */
+    int64_t changed_ns;         /* the latest ctime of its files, which no program can set back */
     struct stk_tier_file *file; /* sorted by name (strcmp), no name twice */
     uint64_t count;
 };
@@ -104,6 +105,7 @@ struct stk_tier_info {
     bool filling;      /* a process is filling it now */
     bool used;         /* a process has it open now */
     int64_t used_ns;   /* last use, CLOCK_REALTIME */
+    int64_t changed_ns; /* of the source, as in struct stk_tier_source */
     const char *lease; /* JSON: who fills it, or filled it last; NULL: unknown */
     /* It was removed, but for these files, which stoker did not put there; NULL: none. */
     const struct stk_left *left;
@@ -133,8 +135,8 @@ bool stk_tier_others_first(const struct stk_tier_set *s);
 /* Makes the set of this source, or joins it. Copies what it needs of src. Caller closes. */
 int stk_tier_set_open(struct stk_tier *t, const struct stk_tier_source *src,
                       struct stk_tier_set **out, struct stk_err *err);
-/* Joins a set of this identity if there is one: 1, else 0. Of several takes the published, then
- * the fullest. For readers and fillers alike. */
+/* Joins a set of this identity if there is one: 1, else 0. Of several takes that of the latest
+ * version of the source, then the published, then the fullest. For readers and fillers alike. */
 int stk_tier_set_find(struct stk_tier *t, uint64_t identity, struct stk_tier_set **out,
                       struct stk_err *err);
 /* Joins the set of that name: 1, else 0. */

@@ -133,6 +133,50 @@ def test_copy_opens_with_its_index(site, packed):
     assert run_stoker("verify", path, env=env).rc == 0
 
 
+def flip_unseen(path):
+    """As `cp -p` of another version does: the same size and time."""
+    was = path.stat().st_mtime_ns
+    flip(path)
+    os.utime(path, ns=(was, was))
+
+
+def test_data_that_changed_under_its_old_time(site):
+    """The copy would be served as the data for ever, since nothing that a program can set differs."""
+    first = only_line(stage(site, "img", "tier"))
+    flip_unseen(site / "img/class01/img0003.jpg")
+    env = {"STOKER_TIER": site / "tier"}
+    loaded = run_stoker("load", "img", "-b", 8, "--json", "-", cwd=site, env=env)
+    assert loaded.json()["result"]["source_bytes"] and "changed after it was copied" in loaded.out
+    second = only_line(stage(site, "img", "tier"))
+    assert second != first and first.exists()  # a job may still read it
+    same_tree(second, site / "img")
+    loaded = run_stoker("load", "img", "-b", 8, "--json", "-", cwd=site, env=env).json()["result"]
+    assert not loaded["source_bytes"] and loaded["tier_disk_bytes"] + loaded["tier_memory_bytes"]
+    assert only_line(stage(site, "img", "tier")) == second
+    # The same of a single file, and of a copy that is packed.
+    (site / "one.bin").write_bytes(os.urandom(5000))
+    for args in (("one.bin",), ("img", "--pack", "tfrecord")):
+        first = only_line(stage(site, *args, "tier"))
+        flip_unseen(site / ("one.bin" if len(args) == 1 else "img/class00/img0001.jpg"))
+        assert only_line(stage(site, *args, "tier")) != first
+
+
+def test_an_index_of_data_that_changed_under_its_old_time(site):
+    """Rows would be cut where those of the old file began. A copy with its index is as good."""
+    (site / "t").mkdir()
+    (site / "t/a.csv").write_text("a,b\n" + "1,22\n" * 50)
+    stoker = lambda name: run_stoker("inspect", name, "--json", "-", cwd=site).json()["result"]
+    assert stoker("t")["index_built_now"] and not stoker("t")["index_built_now"]
+    was = (site / "t/a.csv").stat().st_mtime_ns
+    (site / "t/a.csv").write_text("a,b\n" + "11,2\n" * 50)
+    os.utime(site / "t/a.csv", ns=(was, was))
+    assert stoker("t")["index_built_now"] and not stoker("t")["index_built_now"]
+    subprocess.run(["cp", "-a", "t", "u"], cwd=site, check=True)
+    if (site / "t.stkidx").exists():
+        subprocess.run(["cp", "-a", "t.stkidx", "u.stkidx"], cwd=site, check=True)
+    assert not stoker("u")["index_built_now"]
+
+
 # ---- the place -----------------------------------------------------------------------------------
 
 def test_default_place(site):

@@ -158,8 +158,7 @@ static void put_right(struct stk_buf *b, uint8_t what)
     if (!(what & 2))
         put_table_hashes(&h, b);
     h.file_size = b->len;
-    h.header_hash = 0;
-    h.header_hash = stk_hash64(&h, sizeof h);
+    h.header_hash = stk_index_header_hash(&h);
     memcpy(b->data, &h, sizeof h);
 }
 
