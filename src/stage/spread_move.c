@@ -157,7 +157,10 @@ struct publishing {
 static int fill_and_sync(void *user, struct stk_err *err)
 {
     struct publishing *p = user;
-    struct stk_stage_options o = {.copy = p->s->o.copy, .progress = on_fill, .user = p->s};
+    struct stk_stage_options o = {.copy = p->s->o.copy,
+                                  .one_of_many = p->s->node != 0,
+                                  .progress = on_fill,
+                                  .user = p->s};
     return stk_stage_fill(&p->s->src, p->s->tier, &o, &p->r, err);
 }
 

@@ -233,6 +233,15 @@ static int copy_all(struct staging *s, struct stk_err *err)
 
 /* ---- publishing ---- */
 
+/* A file that was written to after it was read, or while it was, with its times set back. */
+static int check_source(const struct staging *s, struct stk_err *err)
+{
+    if (s->o->one_of_many || !stk_files_changed_since(&s->src->files, s->src->changed_ns))
+        return 0;
+    return stk_err_set(err, STK_E_STALE, s->src->path, -1,
+                       "the data (or its owner or mode) changed while it was copied; run again");
+}
+
 /* A file of the copy that was changed by someone is copied again. */
 static int complete(struct staging *s, struct stk_err *err)
 {
@@ -241,8 +250,11 @@ static int complete(struct staging *s, struct stk_err *err)
     s->r->copy_s = stk_now() - start;
     if (rc == 0 && tell(s, STK_STAGE_SYNC, s->src->bytes))
         rc = stopped(err);
+    rc = rc ? rc : check_source(s, err);
+    if (rc)
+        return rc;
     start = stk_now();
-    rc = rc ? rc : stk_source_publish(s->src, s->set, &s->r->path, err);
+    rc = stk_source_publish(s->src, s->set, &s->r->path, err);
     for (int i = 1; rc == STK_E_STALE && i < TRIES_MAX; i++) {
         rc = copy_missing(s, err);
         rc = rc ? rc : stk_source_publish(s->src, s->set, &s->r->path, err);

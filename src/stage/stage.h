@@ -14,6 +14,7 @@ struct stk_stage_options {
     struct stk_copy_options copy;        /* its progress and user are set by the function */
     const struct stk_stage_order *order; /* NULL: the order of the list */
     bool wait;                           /* as long as another process copies it, only wait */
+    bool one_of_many; /* another node asks the source whether it changed meanwhile */
     /* The set is there: loaders find it from now on. May be NULL. */
     void (*begun)(void *user);
     /* Called often, from any thread; non-zero: stop (STK_E_STOPPED). May be NULL. bytes: of `total`

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import STOKER, clean_env, flip_byte, make_images, run_stoker, until
+from conftest import PATIENCE_S, STOKER, clean_env, flip_byte, make_images, run_stoker, until
 from faultlib import (LONG, change_points, held_at, kill_at, ladder, let_go, needs_root, needs_strace, run_traced,
                       same_tree, small_disk, tree)
 from slowfslib import slowfs
@@ -316,6 +316,28 @@ def test_stalled_source_when_the_job_ends(site, tmp_path, size):
         fs.command("clear")
         assert done.out == f"{fs.mnt}\n" and "the job ends" in done.err
         assert not site.copies()
+        same_tree(site.run("stage", fs.mnt, "tier", "--quiet").out.strip(), site.root / "plain")
+
+
+def test_source_that_changes_while_it_is_copied(site, tmp_path):
+    """A copy of half of each version, under the name of one of them."""
+    (site.root / "plain").mkdir()
+    for i in range(24):  # 11 is none of the 16 that the identity looks into
+        (site.root / f"plain/{i:02}.bin").write_bytes(os.urandom(5000))
+    with slowfs(site.root / "plain", tmp_path / "mnt") as fs:
+        site.run("inspect", fs.mnt)  # its index saves staging from looking into more of them
+        fs.command("stall 11.bin 3600s op=read")
+        proc = subprocess.Popen([STOKER, "stage", fs.mnt, "tier"], cwd=site.root, env=clean_env(), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until(lambda: int(fs.rules().split("# ")[1].split()[0]) >= 1)  # a request is held up
+        first = fs.mnt / "00.bin"
+        was = first.stat().st_mtime_ns
+        first.write_bytes(os.urandom(5000))
+        os.utime(first, ns=(was, was))
+        fs.command("clear")
+        out, err = proc.communicate(timeout=PATIENCE_S)
+        assert proc.returncode == 1 and "while it was copied; run again" in err, err
+        assert out == f"{fs.mnt}\n" and not site.copies()
         same_tree(site.run("stage", fs.mnt, "tier", "--quiet").out.strip(), site.root / "plain")
 
 
