@@ -183,7 +183,7 @@ static int check_set(struct tour *t, struct stk_tier *tier, const char *id)
     struct stk_stage_check c;
     struct stk_tier_set *set = NULL;
     struct stk_buf out = STK_BUF_INIT;
-    int rc = stk_tier_set_find(tier, strtoull(id, NULL, 16), &set, &t->run->err);
+    int rc = stk_tier_set_join(tier, id, &set, &t->run->err);
     if (rc <= 0)
         return rc;
     rc = stk_stage_verify(set, &o, &c, &t->run->err);

@@ -153,6 +153,8 @@ def test_data_that_changed_under_its_old_time(site):
     loaded = run_stoker("load", "img", "-b", 8, "--json", "-", cwd=site, env=env).json()["result"]
     assert not loaded["source_bytes"] and loaded["tier_disk_bytes"] + loaded["tier_memory_bytes"]
     assert only_line(stage(site, "img", "tier")) == second
+    flip(first / "class00/img0000.jpg")  # each version is checked, not the latest of them twice
+    assert stage(site, "--verify", "tier", rc=None).rc == 1
     # The same of a single file, and of a copy that is packed.
     (site / "one.bin").write_bytes(os.urandom(5000))
     for args in (("one.bin",), ("img", "--pack", "tfrecord")):
