@@ -170,12 +170,15 @@ int stk_new_commit(struct stk_new *f, struct stk_err *err)
     bool direct = !f->tmp; /* a pipe has nothing to sync */
     if (!direct && fsync(f->fd) < 0)
         rc = stk_err_sys(err, f->path, "fsync");
-    int fd = f->fd;
+    /* With the lock, which another descriptor of it keeps: a sweep would take it for abandoned. */
+    int fd = f->fd, lock = direct ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
     if (close(fd) < 0 && rc == 0)
         rc = stk_err_sys(err, f->path, "close");
     if (rc == 0 && !direct && renameat(f->dirfd, f->tmp, f->dirfd, f->name) < 0)
         rc = stk_err_sys(err, f->path, "rename into place");
+    if (lock >= 0)
+        close(lock);
     if (rc < 0) {
         stk_new_abort(f);
         return rc;

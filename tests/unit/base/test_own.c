@@ -3,6 +3,7 @@
 #include "check.h"
 #include "scratch.h"
 #include "base/own.h"
+#include "base/pool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,6 +56,23 @@ static void file_is_whole_or_not_there(void)
     CHECK(holds(path, "abc") && mode_of(path) == 0600 && count_in(dir) == 1);
     stk_new_abort(&f);
     CHECK(holds(path, "abc"));
+}
+
+static int write_one(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    (void)item, (void)thread;
+    return stk_write_file_atomic(user, "whole", 5, err);
+}
+
+/* Each removes what killed ones left, and must not take another one's for that. */
+static void many_write_one_file(void)
+{
+    const char *path = scratch_file("many/file", "", 0);
+    struct stk_err err = {0};
+    CHECK_INT(stk_pool_run(8, 800, write_one, (void *)(uintptr_t)path, &err), 0);
+    CHECK_STR(err.what, "");
+    CHECK(holds(path, "whole"));
+    CHECK_INT(count_in(scratch_path("many")), 1);
 }
 
 static void file_replaces_a_link_and_not_what_it_leads_to(void)
@@ -298,6 +316,7 @@ int main(int argc, char **argv)
     scratch_begin();
     umask(022);
     CHECK_RUN(file_is_whole_or_not_there);
+    CHECK_RUN(many_write_one_file);
     CHECK_RUN(file_replaces_a_link_and_not_what_it_leads_to);
     CHECK_RUN(failed_rename_leaves_nothing);
     CHECK_RUN(long_names);
