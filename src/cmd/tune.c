@@ -359,8 +359,10 @@ static int run_check(struct stk_run *run)
  * says of it is advice that nobody has measured. */
 static int show_findings(struct stk_run *run, const struct stk_judged *j)
 {
-    const struct stk_report r = {
-        .a = &j->analysis, .advice = &j->advice, .columns = stk_columns(run), .utf8 = stk_term_utf8()};
+    const struct stk_report r = {.a = &j->analysis,
+                                 .advice = &j->advice,
+                                 .columns = stk_columns(run),
+                                 .utf8 = stk_term_utf8()};
     struct stk_buf out = STK_BUF_INIT;
     stk_report_sentence(&out, 0, r.columns, "Nothing was measured: %s.", run->err.what);
     stk_buf_putc(&out, '\n');
