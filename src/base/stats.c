@@ -12,6 +12,7 @@
 #define OUTLIER_SHARE 0.05   /* closer than this, no decision changes */
 #define OUTLIER_RUNS  5      /* the deviation of fewer runs means nothing */
 #define OUTLIER_RARE  10     /* one in so many, and one more, may be outliers */
+#define LOUDER        0.2    /* of runs as noisy as the others that count as noisier */
 #define T_DOF_MAX     200 /* of Student's t: beyond, it changes by less than a hundredth */
 #define MODES_RUNS    5      /* the gaps between fewer runs are chance */
 #define MODES_SHARE   0.10   /* a smaller difference is noise */
@@ -242,6 +243,18 @@ double stk_median_worth(double runs)
     return runs > 2 ? 1 + (runs - 1) * 0.6366 : runs;
 }
 
+double stk_step_of(const double *v, size_t n)
+{
+    for (double per = 1; per <= 1000; per *= 10) {
+        size_t whole = 0;
+        while (whole < n && fabs(v[whole] * per - round(v[whole] * per)) <= 1e-9 * v[whole] * per)
+            whole++;
+        if (whole == n && n)
+            return 1 / per;
+    }
+    return 0;
+}
+
 /* ---- noise -------------------------------------------------------------------------------- */
 
 /* relative_sd holds sums of squared relative deviations until finish. */
@@ -279,6 +292,17 @@ struct stk_noise stk_noise_without(const struct stk_noise *pool, const struct st
         .relative_sd = dof >= 1 ? sqrt(fmax(squares, 0) / dof) : NAN,
         .dof = fmax(dof, 0),
     };
+}
+
+const struct stk_noise *stk_noise_of(const struct stk_noise *pool, const struct stk_noise *own,
+                                     struct stk_noise *room)
+{
+    if (!own || !(own->dof >= 1))
+        return pool;
+    struct stk_noise others = stk_noise_without(pool, own);
+    *room = *own;
+    stk_noise_finish(room);
+    return room->relative_sd > stk_t_of(others.dof, LOUDER) * others.relative_sd ? room : pool;
 }
 
 enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise)

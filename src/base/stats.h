@@ -76,6 +76,10 @@ double stk_t_of(double dof, double error);
  * limit. */
 double stk_median_worth(double runs);
 
+/* The step in which values were counted: 1 for whole seconds, 0.1, 0.01, 0.001; 0 for a finer one.
+ * Runs that are alike to the last digit do not show how far apart they are. */
+double stk_step_of(const double *v, size_t n);
+
 /* How much runs of the same thing differ, over all N of a study. */
 enum stk_noise_verdict {
     STK_NOISE_UNKNOWN, /* nothing was repeated */
@@ -94,6 +98,11 @@ void stk_noise_add(struct stk_noise *pool, const double *v, size_t n);
 void stk_noise_finish(struct stk_noise *pool);
 /* The noise without that of one N, whose own pool (unfinished) is `own`. */
 struct stk_noise stk_noise_without(const struct stk_noise *pool, const struct stk_noise *own);
+/* The noise of the runs of one N: the pool's, or *room with their own if they differ by clearly
+ * more than the others do. own: their own pool (unfinished); NULL: not known. Borrowed: valid as long as
+ * both. */
+const struct stk_noise *stk_noise_of(const struct stk_noise *pool, const struct stk_noise *own,
+                                     struct stk_noise *room);
 enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise);
 const char *stk_noise_word(enum stk_noise_verdict v);
 

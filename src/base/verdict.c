@@ -7,33 +7,39 @@
 #define MORE_MAX 1000 /* runs: nobody makes as many */
 #define BLIND    100  /* a factor that would not have been seen: nothing can be */
 
+/* What the runs of two things show of log(time of b / time of a). */
+struct shown {
+    double log_times, sd, dof;
+    double rounding; /* of both: no number of runs makes it smaller */
+    size_t runs;
+};
+
 /* Half of the interval of log(ratio) after more runs of both. */
-static double half_after(double half, double dof, size_t runs, size_t more, double error)
+static double half_after(const struct shown *s, size_t more, double error)
 {
-    double n = (double)runs;
-    return half * sqrt(n / (n + (double)more)) * stk_t_of(dof + (double)more, error) /
-           stk_t_of(dof, error);
+    double n = (double)s->runs;
+    return stk_t_of(s->dof + (double)more, error) * s->sd * sqrt(n / (n + (double)more)) +
+           s->rounding;
 }
 
 /* The fewest more runs with which the difference, if it is as measured, is either clear or too small
  * to matter. */
-static size_t runs_needed(const struct stk_verdict *v, double half, double dof, double within,
-                          double error)
+static size_t runs_needed(const struct shown *s, double within, double error)
 {
-    double off = fabs(log(v->times)), want = fmax(off, log1p(within) - off);
+    double off = fabs(s->log_times), want = fmax(off, log1p(within) - off);
     size_t few = 0, enough = MORE_MAX + 1;
     while (few + 1 < enough) {
         size_t more = (few + enough) / 2;
-        *(half_after(half, dof, v->runs, more, error) <= want ? &enough : &few) = more;
+        *(half_after(s, more, error) <= want ? &enough : &few) = more;
     }
     return enough <= MORE_MAX ? enough : 0;
 }
 
-static struct stk_verdict decide(double log_times, double sd, double dof, size_t runs,
-                                 double within, size_t among)
+static struct stk_verdict decide(const struct shown *s, double within, size_t among)
 {
-    double error = 0.05 / (double)(among ? among : 1), half = stk_t_of(dof, error) * sd;
-    struct stk_verdict v = {.times = exp(log_times), .ci = {NAN, NAN}, .runs = runs};
+    double error = 0.05 / (double)(among ? among : 1), half = half_after(s, 0, error);
+    double log_times = s->log_times;
+    struct stk_verdict v = {.times = exp(log_times), .ci = {NAN, NAN}, .runs = s->runs};
     if (!isfinite(half) || !isfinite(log_times))
         return v;
     v.ci = (struct stk_interval){exp(log_times - half), exp(log_times + half)};
@@ -42,7 +48,7 @@ static struct stk_verdict decide(double log_times, double sd, double dof, size_t
              : v.ci.hi < 1                                        ? STK_VERDICT_SLOWER
                                                                   : STK_VERDICT_NOT_KNOWN;
     if (v.kind == STK_VERDICT_NOT_KNOWN)
-        v.more = runs_needed(&v, half, dof, within, error);
+        v.more = runs_needed(s, within, error);
     return v;
 }
 
@@ -59,8 +65,12 @@ struct stk_verdict stk_verdict_of(const struct stk_timed *a, const struct stk_ti
         dof = (va + vb) * (va + vb) / (va * va / a->noise->dof + vb * vb / b->noise->dof);
     if (!(a->noise->dof >= 1) || !(b->noise->dof >= 1))
         dof = NAN;
-    return decide(log(b->median / a->median), sqrt(va + vb), dof,
-                  a->runs < b->runs ? a->runs : b->runs, within, among);
+    const struct shown s = {.log_times = log(b->median / a->median),
+                            .sd = sqrt(va + vb),
+                            .dof = dof,
+                            .rounding = -log1p(-a->step / 2) - log1p(-b->step / 2),
+                            .runs = a->runs < b->runs ? a->runs : b->runs};
+    return decide(&s, within, among);
 }
 
 struct stk_verdict stk_verdict_of_single(double a_s, double b_s)
@@ -75,7 +85,9 @@ struct stk_verdict stk_verdict_of_pairs(const double *log_ratio, size_t n, doubl
     struct stk_summary s;
     if (!n || !stk_summarise(log_ratio, n, &s))
         return (struct stk_verdict){.times = NAN, .ci = {NAN, NAN}};
-    return decide(s.mean, s.sd / sqrt((double)n), (double)n - 1, n, within, among);
+    const struct shown shown = {
+        .log_times = s.mean, .sd = s.sd / sqrt((double)n), .dof = (double)n - 1, .runs = n};
+    return decide(&shown, within, among);
 }
 
 double stk_verdict_slack(const struct stk_verdict *v)
@@ -97,20 +109,26 @@ static double percent_of(double times)
     return fmax(1, ceil(100 * (times - 1) - 1e-6));
 }
 
+/* How far the interval reaches from 1, to either side. */
+static double reach_of(const struct stk_verdict *v)
+{
+    return fmax(v->ci.hi, 1 / v->ci.lo);
+}
+
 const char *stk_verdict_word(const struct stk_verdict *v, char *buf, size_t size)
 {
     static const char *const words[] = {"not known", "faster", "slower", "same"};
     int n = snprintf(buf, size, "%s", words[v->kind]);
     if (v->kind == STK_VERDICT_SAME && n > 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, " within %.0f %%",
-                 percent_of(fmax(v->ci.hi, 1 / v->ci.lo)));
+                 percent_of(reach_of(v)));
     return buf;
 }
 
-/* "a difference up to 40 % would not have been seen" */
+/* "a difference up to 40 % would not have been seen": the runs do not exclude it. */
 static void unseen_text(const struct stk_verdict *v, char *buf, size_t size)
 {
-    double unseen = exp(stk_verdict_slack(v));
+    double unseen = reach_of(v);
     if (!stk_interval_known(v->ci))
         snprintf(buf, size, "%s", v->runs > 1 ? "the noise of the runs is not known"
                                               : "one run of each does not show the noise");
@@ -125,7 +143,7 @@ static void unseen_text(const struct stk_verdict *v, char *buf, size_t size)
 
 const char *stk_verdict_text(const struct stk_verdict *v, char *buf, size_t size)
 {
-    char word[40], unseen[96], more[64] = "";
+    char word[40], unseen[96], more[96] = "";
     stk_verdict_word(v, word, sizeof word);
     if (v->kind == STK_VERDICT_SAME)
         snprintf(buf, size, "%s", word);
@@ -139,8 +157,8 @@ const char *stk_verdict_text(const struct stk_verdict *v, char *buf, size_t size
         if (!stk_interval_known(v->ci))
             snprintf(more, sizeof more, "; 2 more of each would show it");
         else if (v->more)
-            snprintf(more, sizeof more, "; %zu more run%s of each would show it", v->more,
-                     v->more == 1 ? "" : "s");
+            snprintf(more, sizeof more, "; %zu more run%s of each would show it if %.3gx is right",
+                     v->more, v->more == 1 ? "" : "s", v->times);
         snprintf(buf, size, "%s (%.3gx measured): %s%s", word, v->times, unseen, more);
     }
     return buf;

@@ -33,6 +33,7 @@ struct stk_timed {
     double median; /* of their times: smaller is faster */
     size_t runs;
     const struct stk_noise *noise; /* of such runs; both may have the same */
+    double step; /* in which the times were counted, as a share of the median; 0: a fine one */
 };
 
 /* a against b. within: a difference that changes no decision. among: how many comparisons are made
@@ -52,7 +53,7 @@ const char *stk_verdict_id(enum stk_verdict_kind kind); /* "not-known" */
 /* "faster", "same within 4 %", "not known": for a table. */
 const char *stk_verdict_word(const struct stk_verdict *v, char *buf, size_t size);
 /* The same with its numbers, to follow "A against B: ". */
-#define STK_VERDICT_TEXT 192
+#define STK_VERDICT_TEXT 224
 const char *stk_verdict_text(const struct stk_verdict *v, char *buf, size_t size);
 
 #endif

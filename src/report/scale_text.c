@@ -105,9 +105,12 @@ static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_
                  p->sure           ? ""
                  : p->noise_known ? "; more runs may show that it begins later"
                                   : "; whether it begins later is not known from one run of each");
+    else if (s->base == s->last)
+        sentence(out, columns, "Plateau: not known from one N.");
     else
-        sentence(out, columns, "Plateau: none up to %s%s%s.",
+        sentence(out, columns, "Plateau: none up to %s%s%s%s.",
                  stk_scaling_n(all, last->n, n, sizeof n),
+                 p->noise_known ? "" : ", as one run of each shows it",
                  doubt ? "; its last step: " : "",
                  doubt ? stk_verdict_text(&p->last_step, step, sizeof step) : "");
 }

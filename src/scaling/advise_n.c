@@ -106,11 +106,18 @@ static void describe(const struct stk_scaling *all, const struct stk_scaling_ser
                  stk_format_duration(r->wall_s, d, sizeof d));
     if (c->row == s->base)
         snprintf(c->sentence, sizeof c->sentence, "%s: %s %s", wish, n, took);
-    else
+    else /* the SUs of a run with a metric also pay for what the metric does not measure */
         snprintf(c->sentence, sizeof c->sentence,
-                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs (%.0f %% efficient%s)", wish, n,
-                 took, r->speedup / (double)base->n, n0, r->relative_su, 100 * r->efficiency,
-                 fast_alone(r, base, modes, sizeof modes));
+                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs%s (%.0f %% efficient%s)", wish, n,
+                 took, r->speedup / (double)base->n, n0, r->relative_su,
+                 all->study->metric && s->su_known ? " for the same work" : "",
+                 100 * r->efficiency, fast_alone(r, base, modes, sizeof modes));
+}
+
+/* Nothing can be chosen. */
+static bool only_one(const struct stk_scaling_series *s)
+{
+    return s->base == s->last;
 }
 
 static void because(struct stk_choice *c, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -147,7 +154,7 @@ static size_t best_row(const struct stk_scaling_series *s, score *f)
 }
 
 /* The smallest N that is not shown to be slower than the fastest, and is hardly slower; NULL: none.
- * Of all others that are not shown to be slower, *doubt is the smallest. */
+ * Of all others that are not shown to be slower, *doubt is the fastest as measured. */
 static const struct stk_scaling_row *nearly_as_fast(const struct stk_scaling_series *s,
                                                     const struct stk_scaling_row *first,
                                                     const struct stk_scaling_row **doubt)
@@ -162,7 +169,7 @@ static const struct stk_scaling_row *nearly_as_fast(const struct stk_scaling_ser
             continue;
         if (v.times >= 1 || (close && known))
             return r;
-        *doubt = *doubt ? *doubt : r;
+        *doubt = *doubt && (*doubt)->work_cost <= r->work_cost ? *doubt : r;
     }
     return NULL;
 }
@@ -181,19 +188,12 @@ static void choose_fastest(const struct stk_scaling *all, const struct stk_scali
             stk_scaling_verdict(s, other, s, &s->row[c->row], s->nrows - 1);
         because(c, "%s against it: %s", stk_scaling_n(all, other->n, n, sizeof n),
                 stk_verdict_text(&v, text, sizeof text));
-    } else if (first < &s->row[s->last])
+    } else if (only_one(s))
+        because(c, "no other N was measured");
+    else if (first < &s->row[s->last])
         because(c, "no larger N that was measured is faster");
     else
         because(c, "it is the largest N measured: more might be faster still");
-}
-
-/* Of SUs in place of times: they have the same noise. */
-static struct stk_verdict by_su(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
-                                const struct stk_scaling_row *b)
-{
-    const struct stk_timed x = {a->relative_su, a->runs, &s->noise},
-                           y = {b->relative_su, b->runs, &s->noise};
-    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1);
 }
 
 static void choose_cheapest(const struct stk_scaling *all, const struct stk_scaling_series *s,
@@ -204,8 +204,10 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
     /* Not shown to be dearer, but shown to be faster: chance must not decide here either. */
     for (size_t i = s->base; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
-        if (r->runs && i != first && stk_interval_known(by_su(s, r, &s->row[first]).ci) &&
-            by_su(s, r, &s->row[first]).kind != STK_VERDICT_SLOWER &&
+        if (!r->runs || i == first)
+            continue;
+        const struct stk_verdict su = stk_scaling_verdict_of_su(s, r, &s->row[first]);
+        if (stk_interval_known(su.ci) && su.kind != STK_VERDICT_SLOWER &&
             stk_scaling_verdict(s, r, s, &s->row[c->row], 1).kind == STK_VERDICT_FASTER)
             c->row = i;
     }
@@ -217,7 +219,9 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
         because(c, "its SUs are not shown to be more than those of %s, against which it is %s",
                 stk_scaling_n(all, s->row[first].n, n, sizeof n),
                 stk_verdict_text(&v, text, sizeof text));
-    } else if (c->row == s->base)
+    } else if (only_one(s))
+        because(c, "no other N was measured");
+    else if (c->row == s->base)
         because(c, "no larger N costs fewer SUs for the same work");
     else
         because(c, "no N that was measured costs fewer SUs");
@@ -277,7 +281,9 @@ static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_se
     c->row = best_balance(all, s, flat ? p->n : UINT64_MAX);
     const char *by = s->law_share > 0.5 ? ", by the law" : "";
     describe(all, s, "Balanced", c);
-    if (anywhere != c->row)
+    if (only_one(s))
+        because(c, "no other N was measured");
+    else if (anywhere != c->row)
         because(c, "the plateau begins there: beyond it more resources buy next to nothing");
     else if (c->row == s->last)
         because(c,

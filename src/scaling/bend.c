@@ -78,8 +78,11 @@ static struct fit fit_curve(const struct curve *c)
 static struct stk_verdict against_first(const struct stk_law_data *d, size_t i)
 {
     const struct stk_law_point *p = d->point;
-    const struct stk_timed a = {p[i].time_s, (size_t)p[i].runs, &d->noise},
-                           b = {p[0].time_s, (size_t)p[0].runs, &d->noise};
+    struct stk_noise room[2];
+    const struct stk_timed a = {p[i].time_s, (size_t)p[i].runs,
+                                stk_noise_of(&d->noise, p[i].own, &room[0]), 0},
+                           b = {p[0].time_s, (size_t)p[0].runs,
+                                stk_noise_of(&d->noise, p[0].own, &room[1]), 0};
     return stk_verdict_of(&a, &b, STK_BEND_WITHIN, d->npoints - 1);
 }
 

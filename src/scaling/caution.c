@@ -264,10 +264,11 @@ static int look_at_shape(struct stk_scaling *all, size_t index, struct stk_err *
         if (slow && rise < -limit)
             return stk_scaling_warn(all, index, "not-monotonic", err,
                                     "%s is slower than %s but %s is faster again: look for a "
-                                    "cause other than N (placement, node, file system)",
+                                    "cause other than N (placement, node, file system)%s",
                                     stk_scaling_n(all, slow->n, a, sizeof a),
                                     stk_scaling_n(all, before->n, b, sizeof b),
-                                    stk_scaling_n(all, r->n, c, sizeof c));
+                                    stk_scaling_n(all, r->n, c, sizeof c),
+                                    s->noise.dof >= 1 ? "" : ", or it is chance");
         if (rise > limit) {
             slow = r;
             before = last;

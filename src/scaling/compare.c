@@ -87,18 +87,27 @@ const struct stk_scaling_row *stk_scaling_row_at(const struct stk_scaling_series
     return NULL;
 }
 
-/* At every N that both have. */
+static size_t common_n(const struct stk_scaling_series *a, const struct stk_scaling_series *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->nrows; i++)
+        n += a->row[i].runs && stk_scaling_row_at(b, a->row[i].n);
+    return n;
+}
+
+/* At every N that both have. Of many, chance alone makes one differ. */
 static void compare_common(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
+    c->common = common_n(a, b);
     for (size_t i = 0; i < a->nrows; i++) {
         const struct stk_scaling_row *r = &a->row[i], *other = stk_scaling_row_at(b, r->n);
         if (!r->runs || !other)
             continue;
-        c->common++;
+        struct stk_verdict of_many = stk_scaling_verdict(b, other, a, r, c->common);
         c->n = r->n;
         c->at_n = stk_scaling_verdict(b, other, a, r, 1);
-        c->clear += c->at_n.kind == STK_VERDICT_FASTER || c->at_n.kind == STK_VERDICT_SLOWER;
+        c->clear += of_many.kind == STK_VERDICT_FASTER || of_many.kind == STK_VERDICT_SLOWER;
     }
 }
 

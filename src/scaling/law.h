@@ -30,6 +30,7 @@ const char *stk_law_id(enum stk_law_kind kind);   /* "amdahl" */
 struct stk_law_point {
     double n, time_s; /* > 0, finite; the median of the runs */
     double runs;
+    const struct stk_noise *own; /* of these runs, unfinished; NULL: as all of them */
 };
 
 struct stk_law_data {

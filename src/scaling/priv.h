@@ -9,6 +9,10 @@ struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
                                        const struct stk_scaling_row *a,
                                        const struct stk_scaling_series *t,
                                        const struct stk_scaling_row *b, size_t among);
+/* The same of their SUs in place of their times: they have the same noise. */
+struct stk_verdict stk_scaling_verdict_of_su(const struct stk_scaling_series *s,
+                                             const struct stk_scaling_row *a,
+                                             const struct stk_scaling_row *b);
 /* The error (95 %) of the logarithm of the ratio of two rows' medians. NaN: noise unknown. */
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b);

@@ -213,6 +213,7 @@ static int fill_row(const struct stk_scaling *all, struct stk_scaling_series *s,
         return stk_err_nomem(err, r->runs * sizeof *v);
     stk_noise_add(&s->noise, v, r->runs);
     stk_noise_add(&r->own, v, r->runs);
+    s->step = fmin(s->step, stk_step_of(v, r->runs));
     r->modes = stk_modes_of(v, r->runs);
     fill_value(all->study, r);
     r->work_cost = all->study->weak ? r->cost.median / (double)r->n : r->cost.median;
@@ -233,6 +234,7 @@ static int fill_rows(const struct stk_scaling *all, struct stk_scaling_series *s
         most = s->row[i].runs > most ? s->row[i].runs : most;
     double *v = calloc(most, sizeof *v);
     int rc = v ? 0 : stk_err_nomem(err, most * sizeof *v);
+    s->step = 1;
     for (size_t i = 0; i < s->nrows && !rc; i++)
         rc = fill_row(all, s, &s->row[i], v, err);
     free(v);
@@ -298,14 +300,34 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
     }
 }
 
+static struct stk_timed timed(const struct stk_scaling_series *s, const struct stk_scaling_row *r,
+                              double cost, struct stk_noise *room)
+{
+    return (struct stk_timed){.median = cost,
+                              .runs = r->runs,
+                              .noise = stk_noise_of(&s->noise, &r->own, room),
+                              .step = s->step / r->cost.median};
+}
+
 struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
                                        const struct stk_scaling_row *a,
                                        const struct stk_scaling_series *t,
                                        const struct stk_scaling_row *b, size_t among)
 {
-    const struct stk_timed x = {a->work_cost, a->runs, &s->noise},
-                           y = {b->work_cost, b->runs, &t->noise};
+    struct stk_noise room[2];
+    const struct stk_timed x = timed(s, a, a->work_cost, &room[0]),
+                           y = timed(t, b, b->work_cost, &room[1]);
     return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, among);
+}
+
+struct stk_verdict stk_scaling_verdict_of_su(const struct stk_scaling_series *s,
+                                             const struct stk_scaling_row *a,
+                                             const struct stk_scaling_row *b)
+{
+    struct stk_noise room[2];
+    const struct stk_timed x = timed(s, a, a->relative_su, &room[0]),
+                           y = timed(s, b, b->relative_su, &room[1]);
+    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1);
 }
 
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
@@ -331,6 +353,17 @@ static void predict(const struct stk_scaling *all, struct stk_scaling_series *s)
     }
 }
 
+/* Times that were rounded are as far off as that, however well they agree. */
+static struct stk_noise with_rounding(const struct stk_scaling_series *s)
+{
+    struct stk_noise noise = s->noise;
+    double least = INFINITY;
+    for (size_t i = s->base; i < s->nrows; i++)
+        least = s->row[i].runs ? fmin(least, s->row[i].cost.median) : least;
+    noise.relative_sd = hypot(noise.relative_sd, s->step / least / sqrt(12));
+    return noise;
+}
+
 static int fit_laws(const struct stk_scaling *all, struct stk_scaling_series *s,
                     struct stk_err *err)
 {
@@ -348,7 +381,7 @@ static int fit_laws(const struct stk_scaling *all, struct stk_scaling_series *s,
                                                 .runs = (double)s->row[i].runs};
     struct stk_law_data d = {.point = point,
                              .npoints = k,
-                             .noise = s->noise,
+                             .noise = with_rounding(s),
                              .weak = all->study->weak,
                              .throughput = all->o.throughput,
                              .seed = all->o.seed};

@@ -109,6 +109,7 @@ struct stk_scaling_series {
     size_t nrows, base;                  /* base: the row speedups refer to; nrows: no good run */
     size_t last;                         /* the largest N with a good run; nrows: none */
     struct stk_noise noise;
+    double step;          /* in which its times were counted, as of stk_step_of() */
     bool su_known;        /* relative SUs come from the allocation; otherwise they are N / s */
     unsigned su_missing;  /* enum stk_su_missing, at any N */
     double law_share;    /* 0..1: how far the balanced wish moved the medians towards the law */
@@ -139,7 +140,7 @@ struct stk_comparison {
     double su;        /* cheapest SU of b / cheapest SU of a; NaN: unknown */
     size_t common;    /* N that both have */
     size_t clear;     /* at how many of them one is shown to be faster */
-    char text[800];
+    char text[900];
 };
 
 /* Whether the same N is better packed on few nodes or spread over many. */

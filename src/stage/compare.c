@@ -147,7 +147,7 @@ static void fit_bend(struct stk_compare_form *f)
     for (size_t i = 0; point && i < s->nrows; i++)
         if (s->row[i].runs)
             point[d.npoints++] = (struct stk_law_point){(double)s->row[i].n, s->row[i].value,
-                                                        (double)s->row[i].runs};
+                                                        (double)s->row[i].runs, &s->row[i].own};
     stk_bend_fit(&d, &f->bend);
     free(point);
 }
@@ -282,13 +282,15 @@ struct stk_verdict stk_compare_verdict(const struct stk_compare_form *f,
     static const struct stk_noise unknown = {.relative_sd = NAN};
     const struct stk_compare_form *form[] = {f, than};
     struct stk_timed side[2];
+    struct stk_noise room[2];
     for (size_t k = 0; k < 2; k++) {
         const struct stk_scaling_series *s = form[k]->series;
-        side[k] = (struct stk_timed){form[k]->ntimes ? form[k]->times[0].last_s : NAN, 1, &unknown};
+        double last_s = form[k]->ntimes ? form[k]->times[0].last_s : NAN;
+        side[k] = (struct stk_timed){last_s, 1, &unknown, 0};
         for (size_t i = 0; s && i < s->nrows; i++)
             if (form[k]->ntimes && s->row[i].n == form[k]->times[0].n) {
                 side[k].runs = s->row[i].runs;
-                side[k].noise = &s->noise;
+                side[k].noise = stk_noise_of(&s->noise, &s->row[i].own, &room[k]);
             }
     }
     return stk_verdict_of(&side[0], &side[1], STK_VERDICT_ALIKE, STK_FORMS - 1);

@@ -43,8 +43,9 @@ struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
             d[pairs++] = log(a / b);
     }
     struct stk_verdict v = stk_verdict_of_pairs(d, pairs, least, 1);
-    if (v.kind == STK_VERDICT_NOT_KNOWN && stk_tune_judge(&v, least) == STK_TUNE_NOTHING)
-        v.kind = STK_VERDICT_SAME; /* or slower: there is no gain, and that is the question */
+    if (v.kind == STK_VERDICT_NOT_KNOWN && stk_tune_judge(&v, least) == STK_TUNE_NOTHING &&
+        v.ci.lo >= 1 / (1 + STK_TUNE_SAME))
+        v.kind = STK_VERDICT_SAME; /* or a little slower: the question is whether it gains */
     return v;
 }
 

@@ -250,6 +250,7 @@ int stk_tune_measure(struct stk_tuner *t, const char *study,
 int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
 
 /* ---- judge.c */
+#define STK_TUNE_SAME 0.25 /* what may be slower by more than this is not called the same */
 /* least: a gain below it is not worth a change. */
 struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
                                     const struct stk_study_series *other, double least);

@@ -29,7 +29,8 @@ static struct stk_verdict of_runs(double times, double sd, size_t runs, size_t a
     stk_noise_add(&pool, a, runs);
     stk_noise_add(&pool, b, runs);
     stk_noise_finish(&pool);
-    struct stk_timed x = {stk_median(a, runs), runs, &pool}, y = {stk_median(b, runs), runs, &pool};
+    struct stk_timed x = {stk_median(a, runs), runs, &pool, 0},
+                     y = {stk_median(b, runs), runs, &pool, 0};
     return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, among);
 }
 
@@ -53,6 +54,103 @@ static void equal_things_are_rarely_called_faster(void)
     for (size_t k = 0; k < 4; k++)
         for (size_t runs = 2; runs <= 9; runs += runs < 3 ? 1 : 3)
             CHECK(share(1, noise[k], runs, DIFFER) <= 0.05 + CHANCE);
+}
+
+/* ---- the promised errors, for every ratio, noise and number of runs -------------------------- */
+
+enum way { POOLED, PAIRED, ONE_IS_LOUD, WHOLE_SECONDS, WAYS };
+
+#define RUNS 10
+
+static double drawn(double sd)
+{
+    return exp(sd * stk_random_normal(&seed));
+}
+
+/* As a series of a study has it: eight N that differ by 2 %, beside the two that are compared. */
+static struct stk_verdict of_medians(double *a, double *b, size_t n, bool quiet_others)
+{
+    struct stk_noise pool = {0}, own[2] = {{0}}, room[2];
+    stk_noise_add(&own[0], a, n);
+    stk_noise_add(&own[1], b, n);
+    stk_noise_add(&pool, a, n);
+    stk_noise_add(&pool, b, n);
+    for (size_t k = 0; k < 8 && quiet_others; k++) {
+        double other[RUNS];
+        for (size_t i = 0; i < n; i++)
+            other[i] = drawn(0.02);
+        stk_noise_add(&pool, other, n);
+    }
+    stk_noise_finish(&pool);
+    double step = fmin(stk_step_of(a, n), stk_step_of(b, n));
+    struct stk_timed x = {stk_median(a, n), n, stk_noise_of(&pool, &own[0], &room[0]), 0},
+                     y = {stk_median(b, n), n, stk_noise_of(&pool, &own[1], &room[1]), 0};
+    x.step = step / x.median;
+    y.step = step / y.median;
+    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1);
+}
+
+static struct stk_verdict of_way(enum way way, double times, double sd, size_t n)
+{
+    double a[RUNS], b[RUNS], log_ratio[RUNS];
+    for (size_t i = 0; i < n; i++) {
+        a[i] = 10 * drawn(sd) / times;
+        b[i] = 10 * drawn(sd);
+        if (way == WHOLE_SECONDS) {
+            a[i] = fmax(1, round(a[i]));
+            b[i] = fmax(1, round(b[i]));
+        }
+        log_ratio[i] = log(b[i] / a[i]);
+    }
+    return way == PAIRED ? stk_verdict_of_pairs(log_ratio, n, STK_VERDICT_ALIKE, 1)
+                         : of_medians(a, b, n, way == ONE_IS_LOUD);
+}
+
+#define SOME        200
+#define SOME_CHANCE 0.047 /* of 5 % among so many, with three standard deviations */
+
+static void check_errors(enum way way, double times, double sd, size_t n)
+{
+    int wrong = 0, beyond = 0, outside = 0;
+    for (int i = 0; i < SOME; i++) {
+        struct stk_verdict v = of_way(way, times, sd, n);
+        double reach = fmax(v.ci.hi, 1 / v.ci.lo); /* the x of both sentences */
+        wrong += v.kind == STK_VERDICT_SLOWER || (v.kind == STK_VERDICT_FASTER && times == 1);
+        beyond += (v.kind == STK_VERDICT_SAME || v.kind == STK_VERDICT_NOT_KNOWN) && times > reach;
+        outside += times < v.ci.lo || times > v.ci.hi;
+    }
+    const double most = SOME * (0.05 + SOME_CHANCE);
+    if (wrong > most || beyond > most || outside > most)
+        printf("way %d, %gx, noise %g, %zu runs: wrong %d, beyond x %d, outside %d of %d\n",
+               (int)way, times, sd, n, wrong, beyond, outside, SOME);
+    CHECK(wrong <= most && beyond <= most && outside <= most);
+}
+
+static void errors_are_as_rare_as_promised(void)
+{
+    const double ratio[] = {1, 1.05, 1.3, 2}, noise[] = {0.02, 0.1, 0.3};
+    const size_t runs[] = {2, 3, RUNS};
+    for (int way = 0; way < WAYS; way++)
+        for (size_t r = 0; r < 4; r++)
+            for (size_t s = 0; s < 3; s++)
+                for (size_t k = 0; k < 3; k++)
+                    check_errors((enum way)way, ratio[r], noise[s], runs[k]);
+}
+
+/* Whole seconds: eleven and ten may be 10.51 and 10.49. */
+static void rounded_times_are_no_exact_ones(void)
+{
+    const double coarse[] = {11, 11, 11}, tenths[] = {11.1, 11, 11.2}, fine[] = {11.0312, 11, 11.5};
+    CHECK(stk_step_of(coarse, 3) == 1 && stk_step_of(tenths, 3) == 0.1);
+    CHECK(stk_step_of(fine, 3) == 0);
+    const struct stk_noise none = {0, 4};
+    struct stk_timed a = {10, 3, &none, 1.0 / 10}, b = {11, 3, &none, 1.0 / 11};
+    struct stk_verdict v = stk_verdict_of(&a, &b, STK_VERDICT_ALIKE, 1);
+    CHECK_INT(v.kind, STK_VERDICT_NOT_KNOWN);
+    CHECK(v.ci.hi > 1.2 && v.more == 0); /* more runs would show the same */
+    a.step = b.step = 0;
+    v = stk_verdict_of(&a, &b, STK_VERDICT_ALIKE, 1);
+    CHECK_INT(v.kind, STK_VERDICT_FASTER);
 }
 
 static void same_is_only_said_of_the_same(void)
@@ -131,7 +229,7 @@ static const char *said(double a, double b, size_t runs, double sd, double dof)
 {
     static char text[STK_VERDICT_TEXT];
     const struct stk_noise noise = {sd, dof};
-    struct stk_timed x = {a, runs, &noise}, y = {b, runs, &noise};
+    struct stk_timed x = {a, runs, &noise, 0}, y = {b, runs, &noise, 0};
     struct stk_verdict v = stk_verdict_of(&x, &y, 0.10, 1);
     return stk_verdict_text(&v, text, sizeof text);
 }
@@ -142,15 +240,16 @@ static void the_words_say_what_is_known(void)
     CHECK_STR(said(5, 1, 3, 0.02, 4), "slower, 0.2x (95 %: 0.19x to 0.211x)");
     CHECK_STR(said(1, 1.01, 3, 0.02, 4), "same within 7 %");
     CHECK_STR(said(3.48, 1.69, 2, 0.6, 3),
-              "not known (0.486x measured): a difference up to 6.7x would not have been seen; 6 more "
-              "runs of each would show it");
+              "not known (0.486x measured): a difference up to 14x would not have been seen; 6 more "
+              "runs of each would show it if 0.486x is right");
     CHECK_STR(said(1, 1.3, 3, 0.15, 4),
-              "not known (1.3x measured): a difference up to 48 % would not have been seen; 3 more "
-              "runs of each would show it");
+              "not known (1.3x measured): a difference up to 93 % would not have been seen; 3 more "
+              "runs of each would show it if 1.3x is right");
     CHECK_STR(said(1, 2, 1, NAN, 0), "not known (2x measured): one run of each does not show the "
                                      "noise; 2 more of each would show it");
     CHECK_STR(said(1, 1.1, 2, 0.6, 1), "not known (1.1x measured): 2 runs of each show no difference "
-                                       "of any size; 305 more runs of each would show it");
+                                       "of any size; 305 more runs of each would show it if 1.1x is "
+                                       "right");
     struct stk_verdict none = stk_verdict_of_pairs(NULL, 0, 0.1, 1);
     char text[STK_VERDICT_TEXT];
     CHECK_STR(stk_verdict_text(&none, text, sizeof text), "not known: nothing was measured");
@@ -161,6 +260,8 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(equal_things_are_rarely_called_faster);
+    CHECK_RUN(errors_are_as_rare_as_promised);
+    CHECK_RUN(rounded_times_are_no_exact_ones);
     CHECK_RUN(same_is_only_said_of_the_same);
     CHECK_RUN(a_difference_is_seen_with_the_runs_that_were_named);
     CHECK_RUN(nothing_is_found_among_many);

@@ -185,10 +185,12 @@ static void the_screen_says_which_form_and_how_many_jobs(void)
     stk_stage_compare_text(&c, 400, false, &out);
     said = stk_buf_cstr(&out);
     CHECK(strstr(said, "Stage it as it is: no other form is shown to be faster. records against "
-                       "files: not known (8x measured): a difference up to "));
+                       "files: not known (8x measured): 3 runs of each show no difference of any "
+                       "size"));
     /* ... nor that two jobs at once take as long as one. */
     CHECK(strstr(said, "files: 2 jobs at once against 1: not known (0.97x measured): a difference "
-                       "up to 9.5x would not have been seen; 7 more runs of each would show it."));
+                       "up to 10x would not have been seen; 7 more runs of each would show it "
+                       "if 0.97x is right."));
     CHECK(!strstr(said, "files: flat"));
     stk_buf_release(&out);
 }

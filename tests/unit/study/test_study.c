@@ -207,14 +207,55 @@ static void a_deadline_needs_times(void)
     CHECK(text_has("some runs have no time"));
 }
 
+/* What an N costs and gains can only be said against another. */
+static void one_n_is_no_choice(void)
+{
+    compute("n,time\n4,100\n4,101\n8,\n", NULL);
+    CHECK(text_has("Plateau: not known from one N.") && !text_has("larger N were not measured"));
+    CHECK(text_has("Fastest: N=4 takes 1 min 41 s; no other N was measured.") ||
+          text_has("Fastest: N=4 takes 1 min 40 s; no other N was measured."));
+    CHECK(!text_has("1 % more speed") && !text_has("costs fewer SUs"));
+}
+
+/* Eight quiet N do not make the ninth quiet. */
+static void a_noisy_n_has_its_own_noise(void)
+{
+    compute("n,time\n1,100.03\n1,101.02\n1,99.04\n2,51.02\n2,50.33\n2,49.71\n3,34.02\n3,33.81\n"
+            "3,33.27\n4,25.02\n4,25.24\n4,24.81\n6,17.01\n6,16.83\n6,16.65\n8,13.01\n8,12.93\n"
+            "8,12.72\n16,9.01\n16,14.02\n16,8.53\n",
+            NULL);
+    CHECK(text_has("not known") && chosen(0, STK_WISH_FASTEST) == 16);
+    CHECK_INT(all.series[0].plateau.last_step.kind, STK_VERDICT_NOT_KNOWN);
+}
+
+/* A scheduler counts whole seconds: 11, 11, 11 and 10, 10, 10 are not shown to differ. */
+static void whole_seconds_are_no_exact_times(void)
+{
+    compute("n,time\n1,11\n1,11\n1,11\n2,10\n2,10\n2,10\n", NULL);
+    CHECK(text_has("Fastest measured: N=2") || text_has("1 min") || text_has("not known"));
+    CHECK_INT(all.series[0].plateau.last_step.kind, STK_VERDICT_NOT_KNOWN);
+    compute("n,time\n1,11.02\n1,11.01\n1,11.02\n2,10.01\n2,10.02\n2,10.02\n", NULL);
+    CHECK_INT(all.series[0].plateau.last_step.kind, STK_VERDICT_FASTER);
+}
+
+/* SU counts the whole run, the metric a part of it: "its SUs" would contradict the column. */
+static void relative_su_of_a_metric_is_of_the_same_work(void)
+{
+    compute("n,rate,time,cores\n1,100,10,4\n2,190,9,8\n", NULL);
+    CHECK(text_has("x its SUs for the same work ("));
+    compute("n,time,cores\n1,100,4\n2,52,8\n", NULL);
+    CHECK(text_has("x its SUs (") && !text_has("for the same work ("));
+}
+
 /* A failed N was not measured: no sentence may speak of it as if it were. */
 static void only_measured_n_count(void)
 {
     compute("n,time,status\n1,100,ok\n2,55,ok\n8,,failed\n", NULL);
-    CHECK(text_has("Plateau: none up to N=2.") && !text_has("no larger N that was measured"));
+    CHECK(text_has("Plateau: none up to N=2, as one run of each shows it.") &&
+          !text_has("no larger N that was measured"));
     CHECK(text_has("it is the largest N measured") && text_has("larger N were not measured"));
     compute("n,time,status\n1,,failed\n2,55,ok\n4,30,ok\n8,,pending\n", NULL);
-    CHECK(text_has("Plateau: none up to N=4.") && all.series[0].last == 2);
+    CHECK(text_has("Plateau: none up to N=4, as one run of each shows it.") && all.series[0].last == 2);
     CHECK(cautioned("failed") && cautioned("not-run"));
     CHECK(row_of(0, 8)->lost == 1 && row_of(0, 8)->bad == 0 && row_of(0, 1)->bad == 1);
 }
@@ -973,7 +1014,8 @@ static const struct stk_placement *place(const double *packed, const double *spr
 /* Who reads three comparisons still does not know how to place the ranks. */
 static void placement_has_a_verdict(void)
 {
-    static const double slow[] = {10, 10.1, 9.9}, fast[] = {5, 5.1, 4.9}, near[] = {9.95, 10.2, 10};
+    static const double slow[] = {10.02, 10.11, 9.93}, fast[] = {5, 5.1, 4.9},
+                        near[] = {9.96, 10.17, 10.01};
     const struct stk_placement *p = place(slow, fast, 3);
     CHECK(p->found && p->verdict.kind == STK_VERDICT_FASTER && p->best == 1 && p->n == 8);
     CHECK(strstr(p->text, "1 per node against 8 per node: faster, 2x") && strstr(p->text, "spread them"));
@@ -995,6 +1037,10 @@ int main(int argc, char **argv)
     CHECK_RUN(service_units_are_of_what_was_allocated);
     CHECK_RUN(missing_service_units_are_explained);
     CHECK_RUN(a_deadline_needs_times);
+    CHECK_RUN(one_n_is_no_choice);
+    CHECK_RUN(a_noisy_n_has_its_own_noise);
+    CHECK_RUN(whole_seconds_are_no_exact_times);
+    CHECK_RUN(relative_su_of_a_metric_is_of_the_same_work);
     CHECK_RUN(only_measured_n_count);
     CHECK_RUN(modes_are_reported);
     CHECK_RUN(balanced_is_in_the_middle);

@@ -65,6 +65,11 @@ static void a_clear_loss(void)
     r = stk_tune_compare(&a.series, series(&b, small, RUNS), 0.03);
     CHECK(r.ci.lo > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
     CHECK_INT(r.kind, STK_VERDICT_SAME);
+    /* No gain, and perhaps half as fast: "same within 80 %" would be no answer. */
+    const double wild[] = {1.804, 1.553, 1.336, 1.150, 0.990};
+    r = stk_tune_compare(&a.series, series(&b, wild, RUNS), 0.03);
+    CHECK(r.ci.lo < 0.6 && r.ci.hi > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
+    CHECK_INT(r.kind, STK_VERDICT_NOT_KNOWN);
 }
 
 static void put(struct stk_tune *t, const char *kind, enum stk_tune_verdict v, double times)
