@@ -36,6 +36,7 @@ static void keep(const struct stk_bench_result *r, struct stk_series_point *p)
     p->mlperf = r->mlperf;
     p->samples_per_s = r->samples_per_s;
     p->io_share = r->io_share;
+    p->io_share_steps = r->io_share_steps;
     p->step_s = 1e-9 * (double)stk_histogram_percentile(&r->step, 0.5);
     p->step_p99_s = 1e-9 * (double)stk_histogram_percentile(&r->step, 0.99);
     p->bytes = r->io.bytes;

@@ -13,7 +13,7 @@
 struct stk_series_point {
     char label[160]; /* "reader.threads=4 reader.prefetch=2" */
     uint32_t ranks;
-    double utilisation, mlperf, samples_per_s, io_share, step_s, step_p99_s;
+    double utilisation, mlperf, samples_per_s, io_share, io_share_steps, step_s, step_p99_s;
     uint64_t bytes;
     bool io_bound; /* the accelerators waited for data in more than 5 % of the time */
 };

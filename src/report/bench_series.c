@@ -24,7 +24,7 @@ static void put_point(const struct stk_series_point *p, bool judged, struct stk_
     stk_buf_release(&b);
     snprintf(rate, sizeof rate, "%.0f", p->samples_per_s);
     stk_percent_text(p->utilisation, use, sizeof use);
-    stk_percent_text(p->io_share, share, sizeof share);
+    stk_percent_text(p->io_share_steps, share, sizeof share);
     stk_format_duration(p->step_s, step, sizeof step);
     stk_format_duration(p->step_p99_s, slow, sizeof slow);
     stk_percent_text(p->mlperf, au, sizeof au);
@@ -40,14 +40,17 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
                        struct stk_buf *out)
 {
     if (s->most)
-        stk_buf_printf(out, "%s%lu accelerator%s%s stay%s busy for at least %.0f %% of the time",
+        stk_buf_printf(out,
+                       "%s%lu accelerator%s%s stay%s busy for at least %.0f %% of the time, by one "
+                       "run of each number",
                        strong, (unsigned long)s->most, s->most == 1 ? "" : "s", plain,
                        s->most == 1 ? "s" : "", 100 * s->au);
     else if (s->unjudged)
         stk_buf_puts(out, "Not known how many accelerators stay busy");
     else
-        stk_buf_printf(out, "Not even one accelerator stays busy for %.0f %% of the time",
-                       100 * s->au);
+        stk_buf_printf(
+            out, "Not even one accelerator stays busy for %.0f %% of the time, by one run",
+            100 * s->au);
     stk_buf_puts(out, s->machine_ends ? "; with more, this machine cannot keep the pace of the "
                                         "steps, so the storage may feed more"
                       : s->most == s->limit ? "; more were not tried (--ranks)"
@@ -68,10 +71,10 @@ void stk_series_text(const struct stk_series *s, struct stk_buf *out)
     struct stk_grid t;
     stk_grid_init(&t, s->au > 0 ? "lrrrrrrl" : "lrrrrrl");
     if (s->au > 0)
-        stk_grid_row(&t, "run", "utilisation", "as MLPerf", "samples/s", "I/O share", "step", "99 %",
+        stk_grid_row(&t, "run", "utilisation", "as MLPerf", "samples/s", "I/O", "step", "99 %",
                      "waits for");
     else
-        stk_grid_row(&t, "run", "utilisation", "samples/s", "I/O share", "step", "99 %",
+        stk_grid_row(&t, "run", "utilisation", "samples/s", "I/O", "step", "99 %",
                      "waits for");
     for (size_t i = 0; i < s->n; i++)
         put_point(&s->point[i], s->au > 0, &t);
@@ -103,6 +106,7 @@ void stk_series_json(const struct stk_series *s, struct stk_jw *w)
         stk_jw_put_f64(w, "utilisation_mlperf", p->mlperf);
         stk_jw_put_f64(w, "samples_per_second", p->samples_per_s);
         stk_jw_put_f64(w, "io_share", p->io_share);
+        stk_jw_put_f64(w, "io_share_steps", p->io_share_steps);
         stk_jw_put_f64(w, "step_seconds", p->step_s);
         stk_jw_put_f64(w, "step_p99_seconds", p->step_p99_s);
         stk_jw_put_u64(w, "bytes_read", p->bytes);
@@ -175,7 +179,7 @@ const struct stk_bench_figure stk_bench_figures[STK_BENCH_FIGURES] = {
     {"utilisation", "utilisation", "share"},
     {"as MLPerf Storage", "utilisation_mlperf", "share"},
     {"samples/s", "samples_per_second", "per s"},
-    {"I/O share", "io_share", "share"},
+    {"I/O of the steps", "io_share_steps", "share"},
     {"step, median", "step.p50_s", "s"},
     {"step, 99 %", "step.p99_s", "s"},
     {"requests", "io.requests", "count"},

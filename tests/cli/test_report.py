@@ -362,3 +362,38 @@ def test_two_profiles_side_by_side(profile, tmp_path):
     shown = run_stoker("report", profile, tmp_path / "after", rc=3).out
     assert "The run after failed" in " ".join(shown.split())   # quick for another reason
     run_stoker("report", profile, profile, "--files", rc=2)
+
+
+def page_of(stoker, folder, *results):
+    """What the page says of results, which are files of --json: (verdict, what the number is) of each."""
+    page, paths = folder / "page.html", []
+    for i, (command, result) in enumerate(results):
+        paths.append(folder / f"r{i}.json")
+        paths[-1].write_text(json.dumps({"schema": 1, "command": command, "arguments": [], "settings": {}, "result": result}))
+    if "built without the page" in stoker("report", *paths, "-o", page, rc=None).err:
+        pytest.skip("stoker was built without the page")
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.S)
+    return [(r["verdict"], r["number"]["what"]) for r in json.loads(data[1])["results"]]
+
+
+LOADED = {"samples_per_second": 800.0, "stall_fraction": 0.5, "read_bytes": 1000}
+
+
+@pytest.mark.parametrize("storage, before, said", [
+    (0, 1.0, "most of the data came from memory, not from storage"), (900, 0.0, None),
+    (None, 0.25, "how much of the data came from storage is not known; at the start 25 % of the files was in the page cache")])
+def test_a_page_does_not_show_the_page_cache_as_storage(stoker, tmp_path, storage, before, said):
+    """A speed of the page cache in large digits, without a word, sells storage that nobody measured."""
+    result = {**LOADED, "storage_bytes": storage, "in_memory_before_fraction": before}
+    [(verdict, what)] = page_of(stoker, tmp_path, ("load", result))
+    assert verdict.startswith("The loader delivered 800 samples per second")
+    assert (said in verdict and said in what) if said else ("storage" not in verdict + what)
+
+
+def test_a_page_of_benchmarks_says_what_one_run_shows(stoker, tmp_path):
+    """Equal figures are not equal storage, and one run is no verdict."""
+    run = {"utilisation": 0.5, "io_share": 0.4, "samples_per_second": 10.0, "ranks": 1, "per_rank": []}
+    verdict, what = page_of(stoker, tmp_path, ("bench", run), ("bench", {**run, "samples_per_second": 20.0}))[-1]
+    assert "r1.json against r0.json: not known (2x measured): one run of each does not show the noise" in verdict
+    assert what.startswith("as measured")
+    assert "not known" in page_of(stoker, tmp_path, ("bench", run), ("bench", run))[-1][0]

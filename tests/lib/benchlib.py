@@ -114,10 +114,23 @@ def check_sharing(name, by_rank):
         assert not by_rank
 
 
+def check_time(result):
+    """Computing, I/O and waiting for others are parts of the same time: 89 % and 72 % of it are none."""
+    shares = []
+    for r in result["per_rank"]:
+        io = r["wait_seconds"] + r["checkpoint_seconds"]
+        spent = r["compute_seconds"] + io + r["barrier_seconds"]
+        assert 0 <= io <= spent <= 1.01 * r["measured_seconds"] + 1e-3, r
+        shares.append(min(io / r["measured_seconds"], 1))
+    assert abs(result["io_share_steps"] - sum(shares) / len(shares)) < 1e-6
+    assert result["utilisation"] + result["io_share_steps"] <= 1.01
+
+
 def check_study(name, path, ranks, kind):
     """Holds the result of a run against the study; returns the result."""
     result = json.loads(path.read_text())["result"]
     assert result["ranks_are"] == kind and [r["rank"] for r in result["per_rank"]] == list(range(ranks))
     assert 0 < result["utilisation"] <= 1
+    check_time(result)
     STUDY[name]([r["io"] for r in result["per_rank"]], result)
     return result

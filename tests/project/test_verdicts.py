@@ -6,7 +6,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # What only a verdict may say. Of storage, of formats and of options other things may be faster.
 WORDS = re.compile(r"within (the|its) noise|(clear|edge) of the noise|clearly (faster|slower)|same within"
-                   r"|(times|x) as fast as|not slower|a difference up to|about the same|no clear gain", re.I)
+                   r"|(times|x) as fast as|not slower|a difference up to|about the same|no clear gain"
+                   r"|equally fast|the fastest here|delivers the most", re.I)
 # A ratio as it was measured, which says so or has its verdict beside it, and what a law or a model gives.
 MEASURED = {"src/scaling/advise_n.c", "src/report/scale_text.c", "src/scaling/caution.c"}
 

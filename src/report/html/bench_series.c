@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/verdict.h"
 #include "report/bench.h"
 #include "report/html/bench.h"
 
@@ -15,7 +16,7 @@ static const struct stk_pg_column columns[] = {
     {"utilisation", "Utilisation", "share"},
     {"utilisation_mlperf", "As MLPerf Storage", "share"},
     {"samples_per_second", "Samples per second", ""},
-    {"io_share", "I/O", "share"},
+    {"io_share_steps", "I/O of the steps", "share"},
     {"step_seconds", "A step, p50", "s"},
     {"step_p99_seconds", "A step, p99", "s"},
     {"bytes_read", "Read", "B"},
@@ -262,11 +263,11 @@ static void put_numbers(struct stk_jw *w, const struct stk_pg_benches *all)
     stk_pg_table_end(w);
 }
 
-/* The run with the most samples per second, against the least. */
+/* The run with the most samples per second, against the least: one run of each shows no noise. */
 static void put_ratio(struct stk_jw *w, const struct stk_pg_benches *all)
 {
     size_t rate = 0, best = 0, worst = 0;
-    char text[700];
+    char text[700], sure[STK_VERDICT_TEXT];
     while (rate + 1 < STK_BENCH_FIGURES &&
            strcmp(stk_bench_figures[rate].path, "samples_per_second") != 0)
         rate++;
@@ -274,14 +275,12 @@ static void put_ratio(struct stk_jw *w, const struct stk_pg_benches *all)
         best = all->figure[k][rate] > all->figure[best][rate] ? k : best;
         worst = all->figure[k][rate] < all->figure[worst][rate] ? k : worst;
     }
-    double ratio = all->figure[best][rate] / all->figure[worst][rate];
-    snprintf(text, sizeof text,
-             "%.280s delivers the most samples per second: %.3g times as many as %.280s. One run "
-             "each: how much of that is chance is unknown.",
-             all->name[best], ratio, all->name[worst]);
-    stk_jw_put_str(w, "verdict",
-                   isfinite(ratio) && best != worst ? text : "The runs are equally fast.");
-    stk_pg_number(w, ratio, "x", "between the fastest and the slowest run");
+    const struct stk_verdict v =
+        stk_verdict_of_single(1 / all->figure[best][rate], 1 / all->figure[worst][rate]);
+    snprintf(text, sizeof text, "Samples per second of %.200s against %.200s: %s.", all->name[best],
+             all->name[worst], stk_verdict_text(&v, sure, sizeof sure));
+    stk_jw_put_str(w, "verdict", text);
+    stk_pg_number(w, v.times, "x", "as measured, the most samples per second against the least");
 }
 
 static const char *line_of(const char *lines, const char *key, size_t n, size_t *len)

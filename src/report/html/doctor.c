@@ -109,7 +109,7 @@ static int add_doctor(struct stk_page *page, const struct stk_pg_input *in, stru
     stk_pg_begin(w, "doctor", in->name, title);
     stk_jw_put_str(w, "verdict", text);
     if (path) {
-        snprintf(text, sizeof text, "read from %.300s, the fastest here", path);
+        snprintf(text, sizeof text, "read from %.300s, the most that was measured here", path);
         stk_pg_number(w, most, "B/s", text);
     } else {
         stk_pg_number(w, stk_pg_get(r, "target.room_bytes"), "B", "of room for copies");

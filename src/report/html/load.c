@@ -65,17 +65,36 @@ static void put_epoch_plot(struct stk_jw *w, const struct stk_jval *rows)
     stk_pg_plot_end(w);
 }
 
+/* A speed of the page cache is not one of the storage. NULL: most came from there. */
+static const char *came_from(const struct stk_jval *r, char *buf, size_t size)
+{
+    double read = stk_pg_get(r, "read_bytes"), from = stk_pg_get(r, "storage_bytes");
+    double before = stk_pg_get(r, "in_memory_before_fraction");
+    char share[32];
+    if (!(read > 0) || from >= read / 2)
+        return NULL;
+    if (isfinite(from))
+        return "most of the data came from memory, not from storage";
+    int n = snprintf(buf, size, "how much of the data came from storage is not known");
+    if (before > 0)
+        snprintf(buf + n, size - (size_t)n, "; at the start %s of the files was in the page cache",
+                 stk_pg_percent(before, share, sizeof share));
+    return buf;
+}
+
 static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
 {
-    char text[240], count[32], waited[32];
+    char text[400], count[32], waited[32], buf[160], what[200];
+    const char *from = came_from(r, buf, sizeof buf);
     double rate = stk_pg_get(r, "samples_per_second"), stall = stk_pg_get(r, "stall_fraction");
     snprintf(text, sizeof text,
-             "The loader delivered %s samples per second; the caller waited %s of the time.",
+             "The loader delivered %s samples per second; the caller waited %s of the time%s%s.",
              stk_format_count(stk_nearest(rate), count, sizeof count),
-             stk_pg_percent(stall, waited, sizeof waited));
+             stk_pg_percent(stall, waited, sizeof waited), from ? "; " : "", from ? from : "");
     stk_jw_put_str(w, "verdict",
                    isfinite(rate) && isfinite(stall) ? text : "The result has no speed.");
-    stk_pg_number(w, rate, "", "samples per second");
+    snprintf(what, sizeof what, "samples per second%s%s", from ? ": " : "", from ? from : "");
+    stk_pg_number(w, rate, "", what);
 }
 
 static int add_load(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err)
