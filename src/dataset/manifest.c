@@ -192,6 +192,22 @@ static int get_classes(struct stk_manifest *m, const struct stk_jval *root, cons
     return 0;
 }
 
+/* True if a member is missing, as in an older manifest, and another is unknown, as in a newer one:
+ * then a name is damaged, and what it says would be lost. */
+static bool has_damaged_name(const struct stk_jval *root)
+{
+    static const char *const names[] = {
+        "stoker_manifest", "stoker_version", "format",      "payload",        "compression",
+        "grouped",         "columns",        "samples",     "size_bytes",     "source",
+        "plan",            "label_from",     "shards",      "other_files",    "class_by_class",
+        "classes",         "settings"};
+    const size_t n = sizeof names / sizeof *names;
+    size_t known = 0;
+    for (size_t i = 0; i < n; i++)
+        known += stk_json_get(root, names[i]) != NULL;
+    return known < n && known < root->len;
+}
+
 static int from_json(struct stk_manifest *m, const struct stk_jval *root, const char *path,
                      struct stk_err *err)
 {
@@ -207,6 +223,8 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     m->plan = get_str(root, "plan");
     if (!stk_json_get(root, "stoker_manifest"))
         return bad(path, err, "it does not say that it is one of stoker");
+    if (has_damaged_name(root))
+        return bad(path, err, "a member is missing, and another has an unknown name");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
         !get_u64(root, "size_bytes", &m->bytes))
         return bad(path, err, "format, payload, compression or counts are missing");

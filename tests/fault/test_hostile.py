@@ -536,6 +536,7 @@ def flipped(at, by=0x10):
 
 
 @pytest.mark.parametrize("damage", [flipped(0), flipped(1), flipped(-3), flipped(3, 0x20), flipped(6), flipped(19),
+                                    lambda text: text.replace(b'"grouped"', b'"groupee"'),
                                     lambda text: b"", lambda text: text[:9], lambda text: b"[]",
                                     lambda text: bytes(len(text))])
 def test_a_damaged_manifest_is_damage(stoker, packed, damage):
