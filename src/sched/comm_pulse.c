@@ -215,10 +215,10 @@ void stk_pulse_beat(struct comm_root *r)
     take_notices(r, now);
     if (p->out)
         (void)all_told(r);
+    look_after(r, now); /* often: Slurm kills all ranks of MPI soon after one of them */
     if (now - p->beaten < BEAT_S)
         return;
     p->beaten = now;
-    look_after(r, now);
     if (is_done(r, &p->beat)) {
         p->beat.text = (struct comm_notice){.kind = NOTICE_ALIVE, .rank = r->rank};
         post(r, &p->beat, (r->rank + 1) % r->size);
