@@ -293,6 +293,9 @@ def _shards(names, old, new):
         return _rows.unread(old, f"{new} is not TFRecord without compression")
     if set(names) != _all_of(old):
         return _rows.unread(old, f"{new} has the records of other files, too")
+    newer = [name for name in sorted(names) if _newest(name) > (_newest_of_manifest(new) or 0)]
+    if newer:
+        return _rows.unread(old, f"{newer[0]} is newer than {new}. Pack again")
     if _first_record(sorted(names, key=os.fsencode)[0]) != _first_record(shards[0]):
         return _rows.unread(old, f"{new} has other records, or in another order")
     return shards

@@ -205,3 +205,8 @@ def test_shards_for_tensorflow(tmp_path):
     for given, packed, why in ((names[:2], "p", "other files, too"), (names[0], "p", "other files"), (names, "z", "compression"), (names, "s", "order")):
         with pytest.warns(UserWarning, match=why):
             assert stoker.files.records(given, {tmp_path / "d": tmp_path / packed}) == given
+    then = os.stat(names[1])
+    write_records(names[1], [b"corrected"])
+    os.utime(names[1], ns=(then.st_atime_ns, then.st_mtime_ns - 10**12))  # as a copy that keeps times
+    with pytest.warns(UserWarning, match="1.tfrecord is newer"):
+        assert stoker.files.records(names, places) == names
