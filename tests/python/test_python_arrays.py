@@ -227,6 +227,13 @@ def test_data_that_is_not_what_was_packed(tmp_path):
         os.utime(path, (made + shift, made + shift))
         with pytest.warns(UserWarning, match=why):
             assert stoker.arrays.File(path, packed=packed)["x"][2].tolist() == [56, 57, 58]
+    rows_file(path, 0, 5)
+    with h5py.File(path, "r+") as f:
+        f["x"][2] = -1
+    os.utime(path, (made - 1, made - 1))  # as a copy that keeps times
+    with pytest.warns(UserWarning, match="other data"):
+        assert stoker.arrays.File(path, packed=packed)["x"][2].tolist() == [-1, -1, -1]
+    rows_file(path, 50, 5)
     run_stoker("pack", path, tmp_path / "r", "--shuffle", 1, "--quiet", "--no-write-index")
     with pytest.warns(UserWarning, match="another order"):
         assert stoker.arrays.File(path, packed={path: tmp_path / "r"})["x"][2].tolist() == [56, 57, 58]
