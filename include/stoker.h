@@ -422,7 +422,8 @@ static inline void stk_loader_stats(struct stk_loader *ld, struct stk_loader_sta
 {
     stk_loader_stats_sized(ld, out, sizeof(struct stk_loader_stats));
 }
-/* The text of problem i that on_error passed over (the first 1000 are kept), NULL past the last.
+/* The text of problem i: what pass_over passed over at opening, then what on_error did (the first
+ * 1000 are kept); NULL past the last.
  * Borrowed: valid until the loader is closed. One at a time, with stk_loader_next(). */
 STK_API const char *stk_loader_problem(struct stk_loader *ld, size_t i);
 /* Warning i: something seen at opening that may harm training, such as classes that the shuffle

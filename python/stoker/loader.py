@@ -539,7 +539,8 @@ class Loader:
         return self._start().stats()
 
     def problems(self):
-        """Samples that on_error passed over, one text each (the first thousand)."""
+        """What on_error passed over, one text each (the first thousand): damage found when the dataset was
+        opened, and samples."""
         return self._start().problems()
 
     def close(self):

@@ -61,16 +61,36 @@ static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     return rc < 0 ? rc : stk_work_now(&ld->mender, ld->mended, b, slot, err);
 }
 
-static void keep_problem(struct stk_loader *ld, const struct stk_err *why, const char *line)
+static void keep_text(struct stk_loader *ld, const char *line)
 {
-    ld->stats.corrupt++;
-    ld->stats.unsupported += why->code == STK_E_UNSUPPORTED;
     if (ld->nproblems == STK_PROBLEMS_KEPT)
         return;
     if (STK_ARRAY_MORE(ld->problem, ld->nproblems, NULL))
         return;
     ld->problem[ld->nproblems] = strdup(line);
     ld->nproblems += ld->problem[ld->nproblems] != NULL;
+}
+
+static void keep_problem(struct stk_loader *ld, const struct stk_err *why, const char *line)
+{
+    ld->stats.corrupt++;
+    ld->stats.unsupported += why->code == STK_E_UNSUPPORTED;
+    keep_text(ld, line);
+}
+
+void stk_problems_of_dataset(struct stk_loader *ld)
+{
+    const struct stk_problems *known = stk_dataset_problems(ld->ds);
+    char line[2400];
+    for (size_t i = 0; i < known->kept; i++) {
+        const struct stk_problem *p = &known->item[i];
+        const char *path = p->path ? p->path : "";
+        if (p->offset >= 0)
+            snprintf(line, sizeof line, "%s:%lld: %s", path, (long long)p->offset, p->what);
+        else
+            snprintf(line, sizeof line, "%s: %s", path, p->what);
+        keep_text(ld, line);
+    }
 }
 
 void stk_problem_note(struct stk_loader *ld, const struct stk_err *why)

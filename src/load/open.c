@@ -392,6 +392,7 @@ int stk_loader_open_sized(struct stk_dataset *ds, const struct stk_loader_option
         stk_loader_close(ld);
         return rc;
     }
+    stk_problems_of_dataset(ld);
     *out = ld;
     return 0;
 }

@@ -526,6 +526,8 @@ int stk_watch(struct stk_loader *ld, struct batch *b, struct stk_err *err);
 /* ---- load/mend.c ---- */
 /* Counts a problem that was passed over, and keeps its text. */
 void stk_problem_note(struct stk_loader *ld, const struct stk_err *why);
+/* Keeps the texts of what was passed over when the dataset was opened: not samples, not counted. */
+void stk_problems_of_dataset(struct stk_loader *ld);
 /* Repairs the failed slots of a batch before delivery. */
 int stk_mend(struct stk_loader *ld, struct batch *b, struct stk_err *err);
 

@@ -56,9 +56,6 @@ void stk_load_json(const struct stk_load_result *r, struct stk_jw *w);
 
 /* Samples passed over, and damage found when the dataset was listed. */
 uint64_t stk_load_nproblems(const struct stk_load_result *r);
-/* Problem i of those kept, NULL past the last: the dataset's first, then the loader's. May use buf
- * for the text. */
-const char *stk_load_problem(const struct stk_load_result *r, size_t i, char *buf, size_t size);
 /* How many times an epoch read the files: more than once if compressed blocks hold several samples
  * and are not kept. */
 double stk_load_passes(const struct stk_load_result *r);

@@ -152,12 +152,11 @@ static void put_warnings(const struct stk_load_result *r, struct stk_jw *w)
 
 static void put_problems(const struct stk_load_result *r, struct stk_jw *w)
 {
-    char text[2400];
     stk_jw_put_u64(w, "problems_total", stk_load_nproblems(r));
     stk_jw_key(w, "problems");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < PROBLEMS_LISTED; i++) {
-        const char *p = stk_load_problem(r, i, text, sizeof text);
+        const char *p = stk_loader_problem(r->ld, i);
         if (!p)
             break;
         stk_jw_str(w, p);

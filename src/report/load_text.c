@@ -21,25 +21,12 @@ uint64_t stk_load_nproblems(const struct stk_load_result *r)
     return stk_dataset_problems(r->ds)->count + (stops ? 0 : r->end.loader.corrupt);
 }
 
-const char *stk_load_problem(const struct stk_load_result *r, size_t i, char *buf, size_t size)
-{
-    const struct stk_problems *known = stk_dataset_problems(r->ds);
-    if (i >= known->kept)
-        return stk_loader_problem(r->ld, i - known->kept);
-    const struct stk_problem *p = &known->item[i];
-    if (p->offset >= 0)
-        snprintf(buf, size, "%s:%lld: %s", p->path ? p->path : "", (long long)p->offset, p->what);
-    else
-        snprintf(buf, size, "%s: %s", p->path ? p->path : "", p->what);
-    return buf;
-}
-
 static void put_problems(const struct stk_load_result *r, struct stk_buf *out)
 {
     char text[2400];
     size_t shown = 0;
     for (const char *p; shown < PROBLEMS_SHOWN; shown++) {
-        if (!(p = stk_load_problem(r, shown, text, sizeof text)))
+        if (!(p = stk_loader_problem(r->ld, shown)))
             break;
         stk_text_escape(out, p, strlen(p), SIZE_MAX);
         stk_buf_putc(out, '\n');

@@ -8,7 +8,7 @@ import injectlib
 pytestmark = pytest.mark.skipif(injectlib.trouble() is not None, reason=str(injectlib.trouble()))
 # What tells data from nothing: lists, opening, status, reading. The rest is check-faults'.
 CALLS = ["getdents64", "openat", "openat2", "newfstatat", "statx", "pread64", "fsync"]
-COMMANDS = ["pack", "verify-damaged", "load", "inspect", "inspect-packed", "stage-packed", "report"]
+COMMANDS = ["pack", "verify-damaged", "load", "inspect", "inspect-packed", "stage-packed", "bench-clean", "report"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

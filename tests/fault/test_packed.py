@@ -4,11 +4,14 @@ edit makes it smaller or leaves its samples unchecked."""
 import json
 import shutil
 import struct
+import subprocess
+import sys
 
 import pytest
 
 from conftest import flip_byte, make_images, run_stoker
 from formatlib import NAMES, writes
+from packagelib import environment
 
 SHARDS = 3
 
@@ -16,23 +19,30 @@ SHARDS = 3
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     """packed(format) -> a packed dataset of 30 samples that are all of one size, in three shards if
-    the format has shards."""
+    the format has shards; packed(format, n): of the first n."""
     root, made = tmp_path_factory.mktemp("packed"), {}
     make_images(root / "img", classes=2, per_class=15, sizes=(400, 400))
-    rows = [{"i": 1000 + i, "x": i % 8 + 0.5} for i in range(30)]
-    (root / "rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    images = sorted(p.relative_to(root / "img") for p in root.glob("img/*/*"))
 
-    def get(name):
-        if name not in made:
-            arrays = name in ("csv", "tsv", "json", "jsonl", "npz", "npy", "hdf5")
-            src = root / ("rows.jsonl" if arrays else "img")
-            if name == "npy":
-                src = root / "one.jsonl"
-                src.write_text("".join(json.dumps({"x": [r["x"]]}) + "\n" for r in rows))
+    def source(name, n):
+        src = root / f"{name}.{n}"
+        if name not in ("csv", "tsv", "json", "jsonl", "npz", "npy", "hdf5"):
+            for image in images[:n]:
+                (src / image).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(root / "img" / image, src / image)
+            return src
+        rows = [{"i": 1000 + i, "x": i % 8 + 0.5} for i in range(n)]
+        rows = [{"x": [r["x"]]} for r in rows] if name == "npy" else rows
+        src.with_suffix(".jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return src.with_suffix(".jsonl")
+
+    def get(name, n=30):
+        if (name, n) not in made:
+            made[name, n] = root / str(n) / name
+            made[name, n].parent.mkdir(exist_ok=True)
             shards = ["--shards", SHARDS] if name not in ("folder", "lmdb", "squashfs") else []
-            run_stoker("pack", src, root / name, "--format", name, *shards, "--quiet")
-            made[name] = root / name
-        return made[name]
+            run_stoker("pack", source(name, n), made[name, n], "--format", name, *shards, "--quiet")
+        return made[name, n]
     return get
 
 
@@ -72,7 +82,7 @@ READERS = {
     "pack": lambda path, tmp: run_stoker("pack", path, tmp / "again", rc=4),
     "stage": lambda path, tmp: run_stoker("stage", path, tmp / "tier", rc=1),
     "verify": lambda path, tmp: run_stoker("verify", path, rc=1),
-    "load --on-error skip": lambda path, tmp: run_stoker("load", path, "-b", 2, "--on-error", "skip", rc=1),
+    "load --on-error skip": lambda path, tmp: run_stoker("load", path, "-b", 2, "--on-error", "skip", rc=(1, 4)),
     "tune": lambda path, tmp: run_stoker("tune", path, "--budget", "1s", rc=4),
     "inspect --rebuild-index": lambda path, tmp: run_stoker("inspect", path, "--rebuild-index", rc=1),
 }
@@ -102,16 +112,81 @@ def test_damage_and_readers(packed, tmp_path, reader):
         shutil.rmtree(copy)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "csv"])
+def fewer(copy, get, name):
+    """A shard with whole records, of which some are gone: what another run wrote for fewer samples."""
+    shards, others = shards_of(copy), shards_of(get(name, 27))
+    shards[-1].unlink()
+    if name != "folder":
+        shutil.copyfile(others[-1], shards[-1])
+    return shards[-1].name
+
+
+def longer(copy, get, name):
+    appended(shards_of(copy))
+    return shards_of(copy)[-1].name
+
+
+def other_count(copy, get, name):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["samples"] -= 1
+    manifest["shards"][-1]["samples"] -= 1
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return "30 samples are there, but 29 were packed"
+
+
+def flipped(copy, get, name):
+    """In a sample: a byte between them is of no sample, and nothing is lost."""
+    shard = shards_of(copy)[-1]
+    size = shard.stat().st_size
+    for at in (size * i // 41 for i in range(40, 0, -1)):
+        flip_byte(shard, at)
+        if run_stoker("load", copy, "-b", 2, rc=(0, 4)).rc == 4:
+            return shard.name
+        flip_byte(shard, at)
+    assert False, "no byte of it is in a sample"
+
+
+# Per dataset: the error of a Dataset or of reading its samples, and what a loader that passes over names.
+PYTHON = """
+import sys, json, stoker
+said = []
+for path in sys.argv[1:]:
+    try:
+        error, _ = "", [dict(sample) for sample in stoker.Dataset(path)]
+    except (stoker.Error, OSError) as e:
+        error = str(e)
+    try:
+        loader = stoker.Loader(path, batch=2, on_error="skip")
+        for _ in loader: pass
+        named = " ".join(loader.problems())
+    except (stoker.Error, OSError) as e:
+        named = str(e)
+    said.append([error, named])
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_damage_and_formats(packed, tmp_path, name):
-    """Likewise for every format that pack writes: one reader per damage, in turn."""
+    """docs/guarantees.md for every format and every reader: refused, or what is lost is named."""
     if not writes(name):
         pytest.skip(f"{name} is not written here")
-    readers = list(READERS)[:3]
-    for i, how in enumerate((shortened, appended, removed), NAMES.index(name)):
-        copy, victim = damaged(packed(name), how, tmp_path)
-        refuses(readers[i % 3], copy, victim, tmp_path)
-        shutil.rmtree(copy)
+    copies, named = [], []
+    for how in (fewer, longer, other_count, flipped):
+        copies.append(tmp_path / how.__name__)
+        shutil.copytree(packed(name), copies[-1], copy_function=shutil.copyfile)
+        named.append(how(copies[-1], packed, name))
+        for reader in "load", "pack", "load --on-error skip":
+            result = READERS[reader](copies[-1], tmp_path)
+            assert named[-1] in result.out + result.err, (how, reader, result)
+        assert not (tmp_path / "again").exists()
+        same_size = how is flipped or how is fewer and name in ("hdf5", "lmdb")  # nothing is read
+        result = run_stoker("inspect", copies[-1], rc=0 if same_size else 1)
+        assert same_size or named[-1] in result.out, (how, result)
+    said = json.loads(subprocess.run([sys.executable, "-c", PYTHON, *copies], env=environment(), check=True,
+                                     capture_output=True, text=True).stdout)
+    for (error, passed_over), want, copy in zip(said, named, copies):
+        assert want in error and want in passed_over, (copy.name, error, passed_over)
 
 
 def checked(path, *args):
