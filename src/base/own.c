@@ -392,6 +392,14 @@ int stk_rmdir_at(int dirfd, const char *name)
     return unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
+int stk_rmdir_empty_at(int dirfd, const char *name, const char *path, struct stk_err *err)
+{
+    if (stk_rmdir_at(dirfd, name) == 0 || stk_is_absent(errno) || errno == ENOTEMPTY ||
+        errno == EEXIST || errno == ENOTDIR || errno == EBUSY)
+        return 0;
+    return stk_err_sys(err, path, "remove the folder %s", name);
+}
+
 /* A folder below dirfd on the same mount; EXDEV: something is mounted there. */
 static int open_below(int dirfd, const char *name)
 {

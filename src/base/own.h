@@ -166,6 +166,9 @@ int stk_exchange_at(int dirfd, const char *a, const char *b);
 int stk_unlink_at(int dirfd, const char *name, const char *path, struct stk_err *err);
 /* Removes an empty folder. 0, or -1 with errno. */
 int stk_rmdir_at(int dirfd, const char *name);
+/* Removes a folder if it is empty. Succeeds also if it stays because it holds anything, or is none,
+ * or if it does not exist. path: of dirfd. */
+int stk_rmdir_empty_at(int dirfd, const char *name, const char *path, struct stk_err *err);
 /* Removes name and all below it through descriptors. Removes links, never follows them; fails at a
  * mount point below. Succeeds if name does not exist. */
 int stk_remove_at(int dirfd, const char *name, const char *path, struct stk_err *err);

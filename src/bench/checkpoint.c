@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -16,10 +17,29 @@
 #define PIECE         (64u << 20) /* of a file that does not fit in memory at once */
 #define RESTORE_PIECE (8u << 20)  /* of a read */
 
+#define NAME "rank%05lu-%02lu.%s"
+
+static const char *const endings[] = {
+    [STK_CONTENT_RAW] = "ckpt", [STK_CONTENT_JSON] = "json"};
+
 static void name_of(const struct stk_workload *w, uint32_t rank, size_t file, char *buf, size_t n)
 {
-    snprintf(buf, n, "rank%05lu-%02zu.%s", (unsigned long)rank, file,
-             w->checkpoint.content == STK_CONTENT_JSON ? "json" : "ckpt");
+    snprintf(buf, n, NAME, (unsigned long)rank, (unsigned long)file,
+             endings[w->checkpoint.content]);
+}
+
+/* True for a name that name_of() gives for some workload. */
+static bool is_ours(void *user, const char *name)
+{
+    unsigned long rank, file;
+    char ending[8], same[64];
+    (void)user;
+    if (sscanf(name, "rank%lu-%lu.%7s", &rank, &file, ending) != 3 ||
+        (strcmp(ending, endings[STK_CONTENT_RAW]) != 0 &&
+         strcmp(ending, endings[STK_CONTENT_JSON]) != 0))
+        return false;
+    snprintf(same, sizeof same, NAME, rank, file, ending);
+    return strcmp(same, name) == 0;
 }
 
 static const char *dir_of(const struct stk_bench_config *c)
@@ -259,4 +279,18 @@ void stk_bench_checkpoint_clean(const struct stk_bench_config *c, uint32_t ranks
         (void)stk_rmdir_at(above, folder_of(c));
     if (above >= 0 && c->w->checkpoint.dir)
         close(above);
+}
+
+int stk_bench_checkpoint_sweep(int dirfd, bool of_user, struct stk_left *left, const char *dir,
+                               struct stk_err *err)
+{
+    const char *name = of_user ? OWN_FOLDER : FOLDER;
+    char path[4400];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return stk_is_absent(errno) ? 0 : stk_err_sys(err, path, "open the folder");
+    int rc = stk_remove_ours(fd, is_ours, NULL, left, path, err);
+    close(fd);
+    return rc ? rc : stk_rmdir_empty_at(dirfd, name, dir, err);
 }

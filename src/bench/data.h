@@ -8,6 +8,7 @@
 #ifndef STK_BENCH_DATA_H
 #define STK_BENCH_DATA_H
 
+#include "base/own.h"
 #include "bench/list.h"
 #include "sched/comm.h"
 
@@ -45,9 +46,10 @@ int stk_bench_data_generate(struct stk_bench_data *d, const struct stk_workload 
                             unsigned jobs, struct stk_comm *comm, stk_bench_progress_fn *progress,
                             void *user, struct stk_err *err);
 void stk_bench_data_close(struct stk_bench_data *d);
-/* Removes what was generated in dir, and dir itself if it is then empty. *files: how many. */
+/* Removes what was generated in dir, what killed runs left there, and dir itself if it is then
+ * empty. *files: how many generated ones; *left: what stays, because bench did not make it. */
 int stk_bench_data_clean(const char *dir, stk_bench_progress_fn *progress, void *user,
-                         uint64_t *files, struct stk_err *err);
+                         uint64_t *files, struct stk_left *left, struct stk_err *err);
 /* Drops the pages of what a run will read from the page cache, as far as the kernel lets us.
  * stoker: the loader reads, which may have data of its own (reader.path). */
 void stk_bench_data_drop(const struct stk_bench_data *d, bool stoker);

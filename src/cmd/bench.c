@@ -310,6 +310,7 @@ static int run_clean(struct stk_run *run)
 {
     const struct stk_bench_settings *s = run->settings;
     uint64_t files = 0;
+    struct stk_left left = {0};
     if (!s->data)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--clean needs --data DIR");
     char *board = stk_path_join(s->data, STK_BENCH_BOARD);
@@ -317,10 +318,12 @@ static int run_clean(struct stk_run *run)
         stk_bench_board_clean(board);
     free(board);
     run->progress.counted = "files";
-    int rc = stk_bench_data_clean(s->data, on_removed, run, &files, &run->err);
+    int rc = stk_bench_data_clean(s->data, on_removed, run, &files, &left, &run->err);
     stk_progress_clear(&run->progress);
     if (rc == 0)
         stk_say(run, "removed %llu file%s\n", (unsigned long long)files, files == 1 ? "" : "s");
+    if (rc == 0 && left.n)
+        stk_say(run, "%s/%s stays there: stoker bench did not make it\n", s->data, left.first);
     stk_jw_put_u64(&run->json, "removed", files);
     return rc;
 }
@@ -375,7 +378,7 @@ static const char *hint(const struct stk_run *run)
 {
     const struct stk_bench_settings *s = run->settings;
     bool full = s->not_generated && run->err.code == STK_E_SYS &&
-                (run->err.sys_errno == 28 /* ENOSPC */ || run->err.sys_errno == 122 /* EDQUOT */);
+                (run->err.sys_errno == ENOSPC || run->err.sys_errno == EDQUOT);
     return full ? "free some space and run the same command again: --generate resumes" : NULL;
 }
 

@@ -182,8 +182,8 @@ static void put_rates(const struct stk_load_result *r, struct stk_grid *t)
     snprintf(line, sizeof line, "%s, %s", stk_format_size(st->bytes_read, a, sizeof a),
              rate((double)st->bytes_read, s, b, sizeof b));
     if (st->reads)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s reads of %s",
-                 stk_format_count(st->reads, a, sizeof a),
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s read%s of %s",
+                 stk_format_count(st->reads, a, sizeof a), st->reads == 1 ? "" : "s",
                  stk_format_size(st->bytes_read / st->reads, c, sizeof c));
     stk_grid_row(t, "read", line);
     put_passes(r, t);
@@ -211,7 +211,7 @@ static void put_checked(const struct stk_load_result *r, struct stk_grid *t)
                  stk_percent_text((double)st->checked_bytes / (double)st->bytes_asked, bytes,
                                   sizeof bytes));
     else
-        snprintf(line, sizeof line, "compared for %s of the samples, %s of the bytes",
+        snprintf(line, sizeof line, "compared for %s of the samples, %s of their bytes",
                  stk_percent_text((double)st->checked / (double)st->samples, share, sizeof share),
                  stk_percent_text(all ? 1 : (double)st->checked_bytes / (double)st->bytes_asked,
                                   bytes, sizeof bytes));
@@ -345,8 +345,9 @@ static void put_title(const struct stk_load_result *r, struct stk_buf *out)
 {
     char a[32];
     stk_text_escape(out, r->path, strlen(r->path), SIZE_MAX);
-    stk_buf_printf(out, ": %s, %s samples, ", r->ds->format->title,
-                   stk_format_count(stk_dataset_len(r->ds), a, sizeof a));
+    uint64_t n = stk_dataset_len(r->ds);
+    stk_buf_printf(out, ": %s, %s sample%s, ", r->ds->format->title,
+                   stk_format_count(n, a, sizeof a), n == 1 ? "" : "s");
     if (r->options->shuffle == STK_SHUFFLE_NONE)
         stk_buf_puts(out, "in order\n\n");
     else

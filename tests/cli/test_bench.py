@@ -14,7 +14,7 @@ import pytest
 
 from benchlib import KIB, STUDY, VIRTUAL, stream
 from conftest import LONG, ROOT, STOKER, SANITIZER_ENV, until
-from faultlib import change_points, kill_at, needs_strace, small_disk
+from faultlib import change_points, kill_at, ladder, needs_strace, small_disk
 from profilelib import profile  # noqa: F401
 from slowfslib import slowfs
 
@@ -632,6 +632,48 @@ def test_killed_while_it_wrote_its_note(stoker, tmp_path):
     stoker(*args, rc=4)
     stoker("bench", "--clean", "--data", data, rc=4)
     assert theirs.exists()
+
+
+SAVING = SMALL + "checkpoint: {every: 3, files: [1K, 70K]}\n"
+
+
+@needs_strace
+@pytest.mark.parametrize("more", [["--reader", "stoker"], ["--ranks", "2", "checkpoint.ranks=all"],
+                                  ["checkpoint.dir=SAVED"]], ids=["loader", "ranks", "dir"])
+def test_killed_at_twenty_moments(stoker, tmp_path, more):
+    """The same command works afterwards; --clean left the checkpoints of killed runs."""
+    w, data = write(tmp_path, SAVING), tmp_path / "data"
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    args = ["bench", w, "--data", data, "--generate", "--jobs", "1", *(m.replace("SAVED", str(saved)) for m in more)]
+    points = change_points(*args, tmp=tmp_path)
+    for i, point in enumerate(ladder(points, 20 if more[0] == "--reader" else 7)):
+        if data.exists():
+            stoker("bench", "--clean", "--data", data)
+        assert not data.exists() and not list(saved.iterdir()), (i, point)
+        kill_at(point, *args)
+        if i % 2:
+            stoker(*args)
+            assert not [p for p in tmp_path.rglob("*") if re.search("partial|ckpt|status", p.name)], point
+    stoker(*args)
+    theirs, left = data / "checkpoint/rank1.ckpt", data / "checkpoint/rank00017-01.ckpt"
+    theirs.parent.mkdir()
+    theirs.write_text("")
+    left.write_text("")  # of a run with more ranks
+    assert "data/checkpoint stays there" in stoker("bench", "--clean", "--data", data).out
+    assert theirs.exists() and not left.exists()
+
+
+def test_a_checkpoint_that_fills_the_disk(stoker, tmp_path):
+    """The hint was that --generate resumes, which generates nothing."""
+    place = tmp_path / "disk"
+    w = write(tmp_path, SAVING.replace("70K", "4M"))
+    with small_disk(place, "1m"):
+        stoker("bench", w, "--data", place / "data", "--generate-only")
+        for more in [], ["--generate"], ["--ranks", 2, "checkpoint.interface=stdio"]:
+            got = stoker("bench", w, "--data", place / "data", *more, rc=4)
+            assert "checkpoint/rank00000-01.ckpt: write: No space left" in got.err and got.err.endswith("free some space\n")
+            assert not (place / "data/checkpoint").exists()
 
 
 @pytest.mark.parametrize("fmt", ["tfrecord", "hdf5"])

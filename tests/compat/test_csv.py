@@ -280,6 +280,17 @@ def test_an_empty_cell_is_null_however_it_is_written(stoker, tmp_path, cell):
         stoker("pack", tmp_path / "t.csv", tmp_path / "packed", "--format", "csv", "--force")
 
 
+def test_a_float_past_float64_stays_what_it_is(stoker, tmp_path):
+    """It came as inf; JSON kept it."""
+    (tmp_path / "t.csv").write_text("a,b,c\n1e400,inf,-1E999\n0.5,-Infinity,INF\n")
+    found = read_samples(stoker, tmp_path / "t.csv", tmp_path, "--types", "b=text")
+    assert [(r["a"], r["c"]) for r in found] == [("1e400", "-1E999"), ("0.5", "INF")]
+    taken = stoker("inspect", tmp_path / "t.csv", "--json", "-", "-q").json()["result"]["taken"]
+    assert {t["as"] for t in taken if "64 bits" in t["because"]} == {"text: 'a'", "text: 'c'"}
+    fields = stoker("inspect", tmp_path / "t.csv", "--json", "-", "-q").json()["result"]["fields"]
+    assert [f["kind"] for f in fields] == ["text", "array", "text"]
+
+
 def test_what_is_said_of_columns_and_delimiters(stoker, tmp_path):
     """A name that stands twice gets another, a delimiter is guessed: both are said, the latter overruled."""
     (tmp_path / "t.csv").write_text("a,a,a.1\n1,2,3\n")

@@ -42,6 +42,7 @@ static struct {
     long word; /* what was there before the breakpoint */
     long count[CALLS], seen;
     bool done;
+    pid_t closing; /* a close() that fails closes all the same: its result is changed at its end */
 } g;
 
 static void die(const char *what)
@@ -78,8 +79,9 @@ static void start(char **argv)
         die(argv[0]);
     }
     int status;
-    long follow = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-                  PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+    long follow = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+                  PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                  PTRACE_O_EXITKILL;
     if (waitpid(g.program, &status, WUNTRACED) < 0 ||
         ptrace(PTRACE_SEIZE, g.program, 0, follow) < 0 || kill(g.program, SIGCONT) < 0)
         die("ptrace");
@@ -146,6 +148,10 @@ static void on_call(pid_t pid)
     if ((long)r.orig_rax != g.call || ++g.seen != g.nth)
         return;
     g.done = true;
+    if (g.call == SYS_close) {
+        g.closing = pid;
+        return;
+    }
     if (g.what) {
         r.orig_rax = (unsigned long long)-1; /* no call is made */
         r.rax = (unsigned long long)-g.what;
@@ -155,11 +161,24 @@ static void on_call(pid_t pid)
     ptrace(PTRACE_SETREGS, pid, 0, &r);
 }
 
+static void on_closed(pid_t pid)
+{
+    struct user_regs_struct r;
+    g.closing = 0;
+    if (ptrace(PTRACE_GETREGS, pid, 0, &r) < 0)
+        return;
+    r.rax = (unsigned long long)-g.what;
+    ptrace(PTRACE_SETREGS, pid, 0, &r);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 static void on_stop(pid_t pid, int status)
 {
     int sig = WSTOPSIG(status), event = status >> 16;
+    bool closed = pid == g.closing && sig == (SIGTRAP | 0x80);
+    if (closed)
+        on_closed(pid);
     if (event == PTRACE_EVENT_SECCOMP)
         on_call(pid);
     else if (event == PTRACE_EVENT_EXEC && pid == g.program && !g.entry)
@@ -167,7 +186,8 @@ static void on_stop(pid_t pid, int status)
     if (event == PTRACE_EVENT_STOP && (sig == SIGSTOP || sig == SIGTSTP))
         ptrace(PTRACE_LISTEN, pid, 0, 0);
     else
-        ptrace(PTRACE_CONT, pid, 0, event || is_entry(pid, sig) ? 0 : sig);
+        ptrace(pid == g.closing ? PTRACE_SYSCALL : PTRACE_CONT, pid, 0,
+               event || closed || is_entry(pid, sig) ? 0 : sig);
 }
 
 static int attend(void)

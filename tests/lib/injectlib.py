@@ -247,6 +247,20 @@ def generated(cwd):
     plain("bench", "w.yaml", "--data", "d", "--generate-only", cwd=cwd)
 
 
+def killed_bench(cwd):
+    generated(cwd)
+    (cwd / "d/checkpoint").mkdir()
+    for rank in range(3):
+        (cwd / f"d/checkpoint/rank{rank:05}-00.ckpt").write_bytes(b"x")
+
+
+def cleaned(cwd):
+    """Nothing is left, at the latest after the same command."""
+    if (cwd / "d").exists():
+        plain("bench", "--clean", "--data", "d", cwd=cwd)
+    return tree(cwd / "d")
+
+
 def bench_answer(cwd):
     r = result(cwd)
     return [r["step"]["count"], {k: r["io"][k] for k in r.get("io", {}) if k == "bytes"}]
@@ -320,6 +334,7 @@ SCENARIOS = [
              lambda cwd: (plain("bench", "w.yaml", "--data", "d", "--generate-only", cwd=cwd),
                           tree(cwd / "d", ["stoker-bench.json"]))[1]),
     Scenario("bench", ["bench", "w.yaml", "--data", "d", "--json", "said.json"], generated, bench_answer),
+    Scenario("bench-clean", ["bench", "--clean", "--data", "d"], killed_bench, lambda cwd: tree(cwd / "d"), cleaned),
     Scenario("profile", ["profile", "-o", "p", "--", *READS], images, profile_of,
              own=True, notes=lambda cwd: result(cwd, "rest.json")["notes"]),
     Scenario("report", ["report", "p", "--json", "said.json"], profiled,

@@ -76,8 +76,9 @@ static int list_row(void *user, uint64_t off, uint64_t len, uint64_t cells, stru
     }
     if (cells != g->schema->ncolumns)
         return stk_list_problem(g->lister, (int64_t)off, err,
-                                "the row has %llu columns, the first row has %llu",
-                                (unsigned long long)cells, (unsigned long long)g->schema->ncolumns);
+                                "the row has %llu column%s, the first row has %llu",
+                                (unsigned long long)cells, cells == 1 ? "" : "s",
+                                (unsigned long long)g->schema->ncolumns);
     if (len > ROW_MAX)
         return stk_list_problem(g->lister, (int64_t)off, err,
                                 "the row is longer than 256 MiB (is a quote not closed?)");

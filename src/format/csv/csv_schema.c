@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -17,7 +18,7 @@
 /* Kinds of cells seen in a column. */
 enum {
     SEEN_INT = 1,
-    SEEN_BIG = 2, /* past 64 bits */
+    SEEN_BIG = 2, /* past int64, or float64 */
     SEEN_FLOAT = 4,
     SEEN_TEXT = 8,
     SEEN_EMPTY = 16,
@@ -77,6 +78,9 @@ static uint8_t classify(const struct stk_csv_cell *c)
     if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
         return SEEN_TEXT;
     enum stk_num kind = stk_num_parse(p, n, &i, &f);
+    bool digits = n && p[n - 1] != 'f' && p[n - 1] != 'F' && p[n - 1] != 'y' && p[n - 1] != 'Y';
+    if (kind == STK_NUM_FLOAT && isinf(f) && digits) /* 1e400, not "inf" or "Infinity" */
+        return SEEN_BIG;
     return (uint8_t)(seen[kind] | (kind == STK_NUM_INT && is_wide(i) ? SEEN_WIDE : 0));
 }
 
@@ -171,7 +175,7 @@ const char *stk_csv_why_text(const struct stk_csv_column *c)
 {
     if (c->told || c->type != STK_CSV_TEXT || (c->seen & SEEN_TEXT))
         return NULL;
-    return c->seen & SEEN_BIG ? "it has integers of more than 64 bits; --types overrules it"
+    return c->seen & SEEN_BIG ? "it has numbers of more than 64 bits; --types overrules it"
                               : "it has floats, and integers that a float would change; --types "
                                 "overrules it";
 }
