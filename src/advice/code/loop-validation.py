@@ -1,1 +1,1 @@
-# the validation data: the same with shuffle="none", and nothing random in decode=: every sample once, in order
+# the validation data: the same with shuffle="none", and nothing random: every sample once, in order

@@ -95,8 +95,8 @@ static void packing(void)
               "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n"
               "# the order is stoker's: another one in each epoch, mixed in windows; "
               "shuffle=\"global\": among all samples; \"none\": as stored\n"
-              "# the validation data: the same with shuffle=\"none\", and nothing random in "
-              "decode=: every sample once, in order\n");
+              "# the validation data: the same with shuffle=\"none\", and nothing random: "
+              "every sample once, in order\n");
     a[0].bytes = 1u << 20;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
     a[0].count = 7; /* the two exclude each other */
