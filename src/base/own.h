@@ -156,6 +156,10 @@ bool stk_may_exist(int dirfd, const char *name);
  * closes. */
 int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,
                   const char *path, struct stk_err *err);
+/* Locks an open file or folder against other processes; true also where there are no locks. A child
+ * that a process started just before it was killed has the lock until it runs its program: waits a
+ * second for that. False: another process has it. */
+bool stk_lock_alone(int fd);
 /* Renames within a folder, or between two folders of ours. 0, or -1 with errno. */
 int stk_rename_at(int from, const char *name, int to, const char *new_name);
 /* Renames within a folder. EEXIST: there is something of that name. */

@@ -14,8 +14,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#define LOCK_TRIES 100 /* 10 ms apart */
 #define TRIES     16 /* if all these names are taken, someone is interfering */
 #define PARTIAL   ".partial."
 
@@ -444,6 +446,16 @@ int stk_find_at(int dirfd, const char *name, struct stat *st, const char *path, 
 bool stk_may_exist(int dirfd, const char *name)
 {
     return stk_find_at(dirfd, name, NULL, name, NULL) != 0;
+}
+
+bool stk_lock_alone(int fd)
+{
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; i++) {
+        if (i == LOCK_TRIES)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return true;
 }
 
 int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,

@@ -18,7 +18,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,7 +146,7 @@ static int remove_folder(const struct stk_dest *d, int fd, const char *ending, s
 static int lock_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
 {
     /* If the file system has no locks, continue without one. */
-    bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    bool taken = !stk_lock_alone(fd);
     /* The locked folder may just have got its final name: then it belongs to the other run. */
     if (!taken && stands_at(d, fd, ending))
         return 0;

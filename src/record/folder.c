@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/dir.h"
@@ -200,7 +199,7 @@ int stk_folder_temp(struct stk_folder *f, const char *dir, const char *prefix, s
 /* Where the file system has no locks, nobody is kept out. */
 int stk_folder_lock(const struct stk_folder *f, struct stk_err *err)
 {
-    if (flock(f->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    if (stk_lock_alone(f->fd))
         return 0;
     return stk_err_set(err, STK_E_USAGE, f->path, -1,
                        "another stoker is working in this folder: wait until it has ended, or end "

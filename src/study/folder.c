@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,7 +48,7 @@ int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_li
     size_t whole = 0;
     char *path = stk_folder_path(f, name);
     int rc = path ? stk_folder_append(f, name, fd, err) : stk_err_nomem(err, strlen(name));
-    if (!rc && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!rc && !stk_lock_alone(*fd))
         rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is working on this study");
     rc = rc ? rc : stk_folder_read(f, name, STK_STUDY_FILE_MAX, &b, err);
     if (!rc)

@@ -12,7 +12,7 @@ import pytest
 
 import formatlib
 from conftest import PATIENCE_S, STOKER, Result, check_sane, clean_env, make_images, run_stoker
-from faultlib import LONG, held_at, let_go, names, needs_strace, tree
+from faultlib import LONG, held_at, let_go, names, needs_strace, run_traced, tree
 
 
 def start(*args, cwd=None):
@@ -214,3 +214,19 @@ def test_verify_claims_no_checksums_that_are_not_there(tmp_path):
         shutil.copy(shard, tmp_path)
         said = run_stoker("verify", tmp_path / shard.name, "--json", "-", "-q").json()["result"]
         assert (said["checksummed_bytes"] > share * said["bytes"]) == (share > 0)
+
+
+@needs_strace
+@pytest.mark.parametrize("made, locked, args", [
+    (["scale", "--n", "1", "--threads", "--runs", "1", "-o", "study", "--", "true"],
+     "study/runs.jsonl", ["scale", "--resume", "study", "--runs", "2"]),
+    (None, "out.partial", ["pack", "src", "out", "--quiet"])], ids=["scale", "pack"])
+def test_the_lock_of_a_process_that_was_just_killed(tmp_path, made, locked, args):
+    """A child that it was starting has its files open until it runs its program: the job that resumes at once was
+    refused because of a process that is gone."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/1.txt").write_text("1")
+    run_stoker("inspect", "src", cwd=tmp_path)
+    if made:
+        run_stoker(*made, cwd=tmp_path, rc=0)
+    run_traced(*args, inject=["flock:error=EAGAIN:when=1..3"], paths=[tmp_path / locked], cwd=tmp_path, rc=0)
