@@ -191,8 +191,7 @@ int stk_new_commit(struct stk_new *f, struct stk_err *err)
     return rc;
 }
 
-/* ---- output files named by the user
- * ------------------------------------------------------------ */
+/* ---- output files named by the user ---------------------------------------------------------- */
 
 /* In /dev and /proc, names denote devices and descriptors: /dev/stdout is not a file, whatever it
  * leads to. */

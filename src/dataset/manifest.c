@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define MANIFEST_MAX (256u << 20)
+#define VERSION      2 /* 1 had no checksum of itself */
 
 static const struct {
     const char *name;
@@ -73,10 +74,18 @@ static void write_files(struct stk_jw *w, const char *key, const struct stk_mani
     stk_jw_close(w, ']');
 }
 
-static void write_json(struct stk_jw *w, const struct stk_manifest *m)
+/* The last member: the checksum of all text before it. */
+static void write_own_checksum(struct stk_jw *w, const struct stk_buf *text)
+{
+    char hash[20];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)stk_hash64(text->data, text->len));
+    stk_jw_put_str(w, "xxh64", hash);
+}
+
+static void write_json(struct stk_jw *w, const struct stk_manifest *m, const struct stk_buf *text)
 {
     stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "stoker_manifest", 1);
+    stk_jw_put_u64(w, "stoker_manifest", VERSION);
     stk_jw_put_str(w, "stoker_version", STK_VERSION);
     stk_jw_put_str(w, "format", m->format);
     stk_jw_put_str(w, "payload", m->payload ? m->payload : "");
@@ -97,6 +106,7 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
         stk_jw_raw(w, m->settings_json, strlen(m->settings_json));
     else
         stk_jw_null(w);
+    write_own_checksum(w, text);
     stk_jw_close(w, '}');
 }
 
@@ -106,7 +116,7 @@ int stk_manifest_write(int dirfd, const char *dir, const struct stk_manifest *m,
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
     stk_jw_init(&w, &b, true);
-    write_json(&w, m);
+    write_json(&w, m, &b);
     stk_buf_putc(&b, '\n');
     char *path = stk_path_join(dir, STK_MANIFEST_NAME);
     int rc = path ? stk_buf_check(&b, err) : stk_err_nomem(err, strlen(dir));
@@ -200,12 +210,34 @@ static bool has_damaged_name(const struct stk_jval *root)
         "stoker_manifest", "stoker_version", "format",      "payload",        "compression",
         "grouped",         "columns",        "samples",     "size_bytes",     "source",
         "plan",            "label_from",     "shards",      "other_files",    "class_by_class",
-        "classes",         "settings"};
+        "classes",         "settings",       "xxh64"};
     const size_t n = sizeof names / sizeof *names;
     size_t known = 0;
     for (size_t i = 0; i < n; i++)
         known += stk_json_get(root, names[i]) != NULL;
     return known < n && known < root->len;
+}
+
+/* A wrong byte in a name or a number would change the data in silence. */
+static int check_itself(const struct stk_jval *root, const char *text, size_t len, const char *path,
+                        struct stk_err *err)
+{
+    uint64_t version = 0;
+    const char *hash = get_str(root, "xxh64"), *comma = memrchr(text, ',', len);
+    char own[20] = "";
+    if (comma)
+        snprintf(own, sizeof own, "%016llx",
+                 (unsigned long long)stk_hash64(text, (size_t)(comma - text)));
+    if (!get_u64(root, "stoker_manifest", &version))
+        return bad(path, err, "it does not say that it is one of stoker");
+    if (hash ? strcmp(hash, own) != 0 : version > 1)
+        return bad(path, err, hash ? "it is not what pack wrote: its own checksum does not match"
+                                   : "its own checksum is missing");
+    if (version > VERSION)
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "a manifest of version %llu, by a later stoker: this one knows 1 to %d",
+                           (unsigned long long)version, VERSION);
+    return 0;
 }
 
 static int from_json(struct stk_manifest *m, const struct stk_jval *root, const char *path,
@@ -221,8 +253,6 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     m->label_from = get_str(root, "label_from");
     m->columns = get_str(root, "columns");
     m->plan = get_str(root, "plan");
-    if (!stk_json_get(root, "stoker_manifest"))
-        return bad(path, err, "it does not say that it is one of stoker");
     if (has_damaged_name(root))
         return bad(path, err, "a member is missing, and another has an unknown name");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
@@ -295,6 +325,8 @@ static int read_text(const struct stk_manifest_at *at, const char *path, struct 
         rc = stk_err_set(err, STK_E_CORRUPT, path, why.offset, "damaged manifest: %s", why.what);
     if (rc == 0 && root->type != STK_JOBJ)
         rc = bad(path, err, "no object");
+    if (rc == 0)
+        rc = check_itself(root, text, len, path, err);
     if (rc == 0)
         rc = from_json(m, root, path, err);
     return rc < 0 ? rc : 1;
