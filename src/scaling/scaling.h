@@ -150,7 +150,7 @@ struct stk_placement {
     size_t best;      /* the series that is fastest there, or on the fewest nodes if none clearly is */
     double speed;     /* slowest time there / fastest time */
     struct stk_verdict verdict; /* of the fastest against the slowest */
-    char text[480];
+    char text[512];
 };
 
 struct stk_scaling {

@@ -118,7 +118,7 @@ def test_packed_and_spread(slurm, shared):
     for per_node in (4, 2, 1):
         said = hosts_in(shared / f"study/jobs/n4-by{per_node}-r0.out")
         assert {said.count(host) for host in said} == {per_node} and len(said) == 4
-    assert all("the noise" in c["text"] for c in result["comparisons"]) and len(result["comparisons"]) == 3
+    assert all(c["text"] for c in result["comparisons"]) and len(result["comparisons"]) == 3
     assert result["placement"]["n"] == 4 and "Placement: with 4 ranks, " in run.out
     # srun alone; one that Slurm refused at that moment is left out, and the run is good all the same
     assert any(r.get("launch_s", 0) > 0 for r in runs(shared))
