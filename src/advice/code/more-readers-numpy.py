@@ -1,4 +1,10 @@
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 with ThreadPoolExecutor(COUNT) as readers:
-    for result in readers.map(read, samples):   # ADAPT: what your loop runs over; read(x): its body
-        pass   # in the order of `samples`
+    todo = iter(samples)   # ADAPT: what your loop runs over; read(x): its body
+    ahead = deque(readers.submit(read, x) for x in islice(todo, 2 * COUNT))
+    while ahead:
+        result = ahead.popleft().result()   # in the order of `samples`
+        ahead.extend(readers.submit(read, x) for x in islice(todo, 1))
+        pass
