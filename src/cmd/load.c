@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "io/io.h"
 #include "sched/rank.h"
 #include "load/options.h"
+#include "dataset/manifest.h"
 #include "dataset/open_options.h"
 
 #define SETTING(field) offsetof(struct stk_load_settings, field)
@@ -218,6 +221,8 @@ static const char *hint(const struct stk_run *run)
     const struct stk_err *err = &run->err;
     bool bad = err->code == STK_E_CORRUPT ||
                (err->code == STK_E_SYS && err->sys_errno == ENOENT && stk_err_in_data(run));
+    if (bad && strcmp(stk_base_name(err->path), STK_MANIFEST_NAME) == 0)
+        return "nothing replaces it: copy it from where the dataset is whole, or pack the data again";
     return bad && !stk_opts_given(&run->opts, "on-error")
                ? "--on-error skip or replace continues without it and lists it"
                : NULL;

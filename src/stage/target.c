@@ -147,7 +147,7 @@ static void describe_need(const struct stk_target_wish *w, uint64_t need, char *
     char data[32], n[32];
     (void)stk_format_size(need, out, size);
     size_t len = strlen(out);
-    if (need - w->bytes >= need / 50)
+    if (w->files && need < UINT64_MAX - 1 && need - w->bytes >= need / 50)
         snprintf(out + len, size - len, " (%s and 4 KiB of disk for each of %s files)",
                  stk_format_size(w->bytes, data, sizeof data),
                  stk_format_count(w->files, n, sizeof n));

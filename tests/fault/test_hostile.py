@@ -22,6 +22,7 @@ import formatlib
 import tfrecordlib as tfr
 from conftest import LONG, flip_byte, make_images
 from faultlib import BAD, MIB, bad, measured, usual_memory  # noqa: F401 (two are fixtures)
+from indexlib import manifest_without_checksum
 
 def every_command(bad, tmp_path, path, name, offset=None, **kw):
     """The same damage, found by each command that reads the data."""
@@ -498,20 +499,13 @@ def test_index_that_names_files_outside(stoker, tmp_path):
     assert "secret" not in result.err.replace("secret.tfrec", "")
 
 
-def without_checksum(manifest):
-    """As earlier versions wrote it: what it says is all that can be wrong."""
-    m = json.loads(manifest.read_text())
-    del m["xxh64"]
-    return {**m, "stoker_manifest": 1}
-
-
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", ".", "", "a/../../b",
                                   "x\0y", "n" * 5000])
 @pytest.mark.parametrize("where", ["shards", "other_files"])
 def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
     """A hostile manifest would make stoker read (or verify, or list) files outside the dataset."""
     out, _, manifest = packed
-    m = without_checksum(manifest)
+    m = manifest_without_checksum(manifest)
     m[where][0]["name"] = name
     manifest.write_text(json.dumps(m))
     for command in (("verify", out), ("inspect", out),
@@ -525,7 +519,7 @@ def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
 def test_manifest_damaged(bad, tmp_path, packed):
     """A damaged manifest would crash stoker, or the dataset would pass for a foreign folder."""
     out, _, manifest = packed
-    m = without_checksum(manifest)
+    m = manifest_without_checksum(manifest)
     text = json.dumps(m)
     cases = [text[:len(text) // 2], text.replace('"tfrecord"', '"nosuch"', 1)]
     for key, value in (("samples", -1), ("samples", 1e300), ("shards", {}), ("shards", [1]),
@@ -564,15 +558,15 @@ def test_a_changed_manifest_is_damage(stoker, tmp_path, packed):
     for at in range(0, len(text), 7):
         manifest.write_bytes(flipped(at, 0x01)(text))
         said = stoker("load", out, rc=4).err
-        assert "damaged manifest" in said, at
+        assert "damaged manifest" in said and "--on-error" not in said, at
     for change in ({"classes": ["x"]}, {"grouped": True}, {"stoker_manifest": 1}, {"xxh64": "0" * 16}):
         manifest.write_text(json.dumps({**json.loads(text), **change}, indent=2))
         assert "checksum does not match" in stoker("inspect", out, rc=4).err
-    m = json.loads(text)
-    del m["xxh64"]
-    manifest.write_text(json.dumps(m))
+    manifest.write_bytes(text)
+    older = manifest_without_checksum(manifest)
+    manifest.write_text(json.dumps({**older, "stoker_manifest": 2}))
     assert "checksum is missing" in stoker("pack", out, tmp_path / "dst", "--format", "tar", rc=4).err
-    manifest.write_text(json.dumps({**m, "stoker_manifest": 1}))
+    manifest.write_text(json.dumps(older))
     stoker("verify", out)
     manifest.write_bytes(text)
     stoker("verify", out)
@@ -581,7 +575,7 @@ def test_a_changed_manifest_is_damage(stoker, tmp_path, packed):
 def test_manifest_that_lies(bad, tmp_path, packed):
     """Sizes, counts and checksums in a manifest would be believed instead of checked."""
     out, _, manifest = packed
-    m = without_checksum(manifest)
+    m = manifest_without_checksum(manifest)
     for change in ({"samples": 1}, {"size_bytes": 1}, {"size_bytes": (1 << 62)}, {"samples": 1 << 62},
                    {"xxh64": "0" * 16}, {"xxh64": "zz"}):
         lie = json.loads(json.dumps(m))

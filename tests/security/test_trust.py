@@ -11,7 +11,7 @@ import tarfile
 import pytest
 
 from conftest import until
-from indexlib import Index
+from indexlib import Index, manifest_without_checksum
 from securitylib import ATTACKER, GROUP, VICTIM
 
 BODY = 64  # bytes of a member: all alike, so that extents can change places
@@ -210,10 +210,8 @@ def packed(node):
 
 def replace_manifest(node, out):
     """As the attacker: another one in its place, with the classes in another order."""
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_without_checksum(out / "manifest.json")
     manifest["classes"].reverse()
-    del manifest["xxh64"]
-    manifest["stoker_manifest"] = 1  # as earlier versions wrote it, without a checksum
     (out / "manifest.json").unlink()
     return node.attacker.write(out / "manifest.json", json.dumps(manifest))
 
