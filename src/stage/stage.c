@@ -157,7 +157,7 @@ int stk_stage_stalled(struct stk_tier_set *set, struct stk_stall *w, uint64_t th
     int rc = stk_tier_check_locks(set, err);
     if (rc)
         return rc;
-    if (!w->since || there != w->there) {
+    if (!(w->since > 0) || there != w->there) {
         *w = (struct stk_stall){.since = now, .there = there, .looked = now};
         return 0;
     }
