@@ -23,14 +23,14 @@ MIB = 1 << 20
 class Bench:
     """One run of the benchmark: where its data lives, how big it is, what it found."""
 
-    def __init__(self, args):
-        self.quick = args.quick
-        self.repeats = args.repeats
-        self.stage_files = args.stage_files
-        self.stage_bytes = int(args.stage_gib * (1 << 30)) if args.stage_gib else None
-        self.dir = pathlib.Path(args.dir).resolve() / f"run-{os.getpid()}"
+    def __init__(self, folder, repeats, quick=True, stage_files=None, stage_gib=None, drop_caches=False):
+        self.quick = quick
+        self.repeats = repeats
+        self.stage_files = stage_files
+        self.stage_bytes = int(stage_gib * (1 << 30)) if stage_gib else None
+        self.dir = pathlib.Path(folder).resolve() / f"run-{os.getpid()}"
         self.dir.mkdir(parents=True)
-        self.cold_how = find_cold_how() if args.drop_caches else FADVISE
+        self.cold_how = find_cold_how() if drop_caches else FADVISE
         self.results = {}
         self.claims = []
 

@@ -125,3 +125,16 @@ def test_nothing_for_clang_to_warn_about():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         trouble = [done.stdout for done in pool.map(look, commands) if done.returncode]
     assert len(commands) > 100 and not trouble, "".join(trouble)[:8000]
+
+
+@pytest.mark.xdist_group("install")
+def test_two_builds_are_compared(tmp_path):
+    """Nobody would see that a release has become slower: the script failed before its first run."""
+    release_build()
+    folder = ROOT / "build-release"
+    programs = [f"bench/bench_{name}" for name in ("load", "gen", "profile")]
+    done = run("ninja", "-C", folder, "--quiet", *programs)
+    assert done.returncode == 0, done.stdout
+    done = run(ROOT / "bench/versus", folder, folder, "--scale", "0.005", "--repeats", "1", "--dir", tmp_path)
+    assert done.returncode == 0 and "stage, files, warm" in done.stdout.split("new/old")[-1], done.stdout
+    assert not list(tmp_path.iterdir())
