@@ -322,11 +322,12 @@ static const char *idle_accelerator(struct advisor *ad)
                            stk_advice_percent(ad, idle));
 }
 
-/* Gains do not add up: two findings may save the same seconds. The verdict promises the largest. */
+/* Gains do not add up: two findings may save the same seconds. The verdict names the finding with the
+ * largest, and promises only that. */
 static const char *make_verdict(struct advisor *ad)
 {
     struct stk_advice *o = ad->out;
-    double best = 0;
+    const struct stk_finding *best = o->finding;
     bool nothing = saw_nothing(ad->p);
     bool fault = o->nfindings && o->finding[0].severity > STK_SEV_NOTE;
     o->blind = nothing || (!fault && !saw_enough(ad));
@@ -346,18 +347,18 @@ static const char *make_verdict(struct advisor *ad)
     if (o->nfindings == 0)
         return stk_advice_text(ad, "%s%s", healthy_verdict(ad), idle_accelerator(ad));
     for (size_t i = 0; i < o->nfindings; i++)
-        best = o->finding[i].gain_s > best ? o->finding[i].gain_s : best;
+        best = o->finding[i].gain_s > best->gain_s ? &o->finding[i] : best;
     const char *count =
         o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
     if (!fault)
         return stk_advice_text(
             ad, "no finding is known to cost time: %s, I/O takes %s of the run%s", count,
             stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)), unseen(ad));
-    if (best <= 0)
-        return stk_advice_text(ad, "%s; begin with %s%s", count, o->finding[0].id, unseen(ad));
-    return stk_advice_text(ad, "%s; begin with %s: the best one saves about %s of %s%s", count,
-                           o->finding[0].id, stk_advice_time(ad, best),
-                           stk_advice_time(ad, ad->run_s), unseen(ad));
+    if (best->gain_s <= 0)
+        return stk_advice_text(ad, "%s; begin with %s%s", count, best->id, unseen(ad));
+    return stk_advice_text(ad, "%s; begin with %s, which saves about %s of %s%s", count, best->id,
+                           stk_advice_time(ad, best->gain_s), stk_advice_time(ad, ad->run_s),
+                           unseen(ad));
 }
 
 int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct stk_err *err)

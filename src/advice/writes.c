@@ -14,6 +14,7 @@
 
 struct saved {
     double bytes, writes, s, files;
+    double times; /* checkpoints that were written: one file may be written many times */
     const struct stk_usage *first;
 };
 
@@ -21,6 +22,15 @@ static bool is_checkpoint(const struct stk_usage *u)
 {
     return (u->use->how & STK_USE_CHECKPOINT) && u->n.c[STK_C_WRITE_BYTES] &&
            stk_advice_reach_of(u) == REACH_SHARED;
+}
+
+/* By the process that does so most: ranks that share a file open it at the same time. */
+static double times_opened(const struct advisor *ad, const struct stk_usage *u)
+{
+    double most = 0;
+    for (size_t r = u->rec_from; r < u->rec_to; r++)
+        most = fmax(most, (double)ad->p->rec[r].n.c[STK_C_WRITE_OPENS]);
+    return most;
 }
 
 static struct saved sum_saved(const struct advisor *ad)
@@ -34,6 +44,7 @@ static struct saved sum_saved(const struct advisor *ad)
         w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
         w.writes += (double)u->n.c[STK_C_WRITES];
         w.files += (double)u->files_written;
+        w.times += fmax((double)u->files_written, times_opened(ad, u));
         w.s += u->write_s + u->meta_s;
     }
     return w;
@@ -108,15 +119,18 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         return;
     double local = w.bytes / stk_limits.local_Bps * (w.s > 0 ? wall / w.s : 0);
     /* The program computes while the copy is made, but waits for the last one when it ends. */
-    double last = fmax(0, wall / fmax(1, w.files) - after_last_save(ad));
+    double last = fmax(0, wall / fmax(1, w.times) - after_last_save(ad));
     double gain = fmax(0, wall - local - last);
     struct stk_finding *f =
         stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
     unsigned bursts = count_bursts(ad->p);
-    stk_advice_say(ad, f, "%s in %s checkpoint file%s%s: %s in writes of %s.",
+    const char *again = "";
+    if (w.times > w.files)
+        again = stk_advice_text(ad, ", written %s times", stk_advice_count(ad, w.times));
+    stk_advice_say(ad, f, "%s in %s checkpoint file%s%s%s: %s in writes of %s.",
                    stk_advice_size(ad, w.bytes), stk_advice_count(ad, w.files),
-                   w.files == 1 ? "" : "s",
+                   w.files == 1 ? "" : "s", again,
                    bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "",
                    stk_advice_thread_time(ad, w.s),
                    stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
@@ -138,10 +152,13 @@ void stk_rule_checkpoint_local(struct advisor *ad)
                                        .path = stk_advice_parent(ad, w.first->name),
                                        .to = local_dir(ad->p),
                                        .bytes = stk_whole(w.bytes)});
-    stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s instead of %s.%s",
+    const char *end = "";
+    if (last > 0)
+        end = stk_advice_text(ad, ", and the wait for the last copy when the program ends %s",
+                              stk_advice_time(ad, last));
+    stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s%s, instead of %s.",
                     stk_advice_size(ad, w.bytes), stk_advice_rate(ad, stk_limits.local_Bps),
-                    stk_advice_time(ad, local), stk_advice_time(ad, wall),
-                    last > 0 ? " The program waits for the last copy when it ends." : "");
+                    stk_advice_time(ad, local), end, stk_advice_time(ad, wall));
 }
 
 /* ---- small-writes ---- */
@@ -171,9 +188,10 @@ static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
     } else if (is_log(u)) {
         a.kind = STK_ACT_WHOLE_LINES;
         stk_advice_do(ad, f,
-                      "It is a log: write whole lines, one write each. A larger buffer would lose "
-                      "the last lines of a program that is killed. Log less often if that is still "
-                      "too much.");
+                      "It is a log: a line that is written at once survives a program that is "
+                      "killed, and a larger buffer would lose the last lines. If a line takes "
+                      "several writes, write whole lines. If each write is a line already, only "
+                      "logging less often saves time.");
     } else {
         a.bytes = stk_limits.big_read;
         stk_advice_do(ad, f,
@@ -183,48 +201,73 @@ static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
     stk_advice_act_all(ad, f, a);
 }
 
-void stk_rule_small_writes(struct advisor *ad)
+struct small_writes {
+    double n, bytes, s;
+    const struct stk_usage *worst;
+};
+
+static struct small_writes sum_small_writes(const struct advisor *ad, bool logs)
 {
-    double writes = 0, bytes = 0, s = 0;
-    const struct stk_usage *worst = NULL;
+    struct small_writes w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (u->n.c[STK_C_WRITES] < stk_limits.least_calls / 10 ||
+        if (u->n.c[STK_C_WRITES] < stk_limits.least_calls / 10 || is_log(u) != logs ||
             u->mean_write_bytes > (double)stk_limits.small_read)
             continue;
-        worst = worst && worst->write_s >= u->write_s ? worst : u;
-        writes += (double)u->n.c[STK_C_WRITES];
-        bytes += (double)u->n.c[STK_C_WRITE_BYTES];
-        s += u->write_s;
+        w.worst = w.worst && w.worst->write_s >= u->write_s ? w.worst : u;
+        w.n += (double)u->n.c[STK_C_WRITES];
+        w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
+        w.s += u->write_s;
     }
-    if (!worst || writes < (double)stk_limits.least_calls)
+    return w;
+}
+
+/* A profile counts writes, not lines: a log may be written as well as it can be. */
+static enum stk_severity severity_of(const struct advisor *ad, double gain, bool logs)
+{
+    return logs ? STK_SEV_LOW : stk_advice_severity(ad, gain);
+}
+
+static void small_writes_in(struct advisor *ad, bool logs)
+{
+    struct small_writes w = sum_small_writes(ad, logs);
+    if (!w.worst || w.n < (double)stk_limits.least_calls)
         return;
-    struct stk_storage st = *stk_advice_storage(ad, worst);
-    st.latency_s = s / writes; /* of a write here */
-    struct stk_work now = {.requests = writes, .bytes = bytes};
-    struct stk_work large = stk_work_read(&st, bytes, (double)stk_limits.big_read);
-    double better = s - stk_model_saved_s(&st, s, &now, &large);
-    double gain = stk_advice_wall(ad, s - better);
+    struct stk_storage st = *stk_advice_storage(ad, w.worst);
+    st.latency_s = w.s / w.n; /* of a write here */
+    struct stk_work now = {.requests = w.n, .bytes = w.bytes};
+    struct stk_work large = stk_work_read(&st, w.bytes, (double)stk_limits.big_read);
+    double better = w.s - stk_model_saved_s(&st, w.s, &now, &large);
+    double gain = stk_advice_wall(ad, w.s - better);
     if (!stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "small-writes", stk_advice_severity(ad, gain), "%s writes of %s",
-                         stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes));
-    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of them on %s.",
-                   stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes),
-                   stk_advice_thread_time(ad, s), stk_advice_show(ad, worst->name));
-    stk_advice_number(ad, f, "writes", writes, "count");
-    stk_advice_number(ad, f, "mean_write_bytes", bytes / writes, "bytes");
-    stk_advice_number(ad, f, "write_s", s, "s");
-    stk_advice_path(ad, f, worst->name);
-    small_writes_actions(ad, f, worst);
-    if (is_log(worst))
-        stk_advice_gain(ad, f, 0, "It depends on how many writes a line takes now.");
+        stk_advice_begin(ad, "small-writes", severity_of(ad, gain, logs), "%s writes of %s%s",
+                         stk_advice_count(ad, w.n), stk_advice_size(ad, w.bytes / w.n),
+                         logs ? " to logs" : "");
+    stk_advice_say(ad, f, "%s writes of %s on average took %s, %s each, most of them on %s.",
+                   stk_advice_count(ad, w.n), stk_advice_size(ad, w.bytes / w.n),
+                   stk_advice_thread_time(ad, w.s), stk_advice_time(ad, w.s / w.n),
+                   stk_advice_show(ad, w.worst->name));
+    stk_advice_number(ad, f, "writes", w.n, "count");
+    stk_advice_number(ad, f, "mean_write_bytes", w.bytes / w.n, "bytes");
+    stk_advice_number(ad, f, "write_s", w.s, "s");
+    stk_advice_path(ad, f, w.worst->name);
+    small_writes_actions(ad, f, w.worst);
+    if (logs)
+        stk_advice_gain(ad, f, 0, "None if each write is a line already: a profile does not count "
+                                  "lines.");
     else
         stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
-                        stk_advice_size(ad, bytes),
+                        stk_advice_size(ad, w.bytes),
                         stk_advice_size(ad, (double)stk_limits.big_read),
-                        stk_advice_time(ad, better), stk_advice_thread_time(ad, s));
+                        stk_advice_time(ad, better), stk_advice_thread_time(ad, w.s));
+}
+
+void stk_rule_small_writes(struct advisor *ad)
+{
+    small_writes_in(ad, false);
+    small_writes_in(ad, true);
 }
 
 /* ---- fsync-heavy ---- */

@@ -617,7 +617,7 @@ def logs(box):
     counted = mmap.mmap(-1, 8)
 
     def write(text):
-        f = run_python(text, names := {}) or names["f"]
+        f = run_python(text, names := {"mode": "a"}) or names["f"]
         for i in range(20):
             f.write(f"epoch {i} ")
             print("loss", i, file=f)
@@ -641,7 +641,7 @@ def check_lines(path, work, counted):
 @row("larger-writes.py")
 def large_buffer(box):
     path = box.folder / "result"
-    f = box.python("larger-writes", path)[1]["f"]
+    f = box.python("larger-writes", path, names={"mode": "wb"})[1]["f"]
     f.write(CONTENT)
     assert path.stat().st_size == 0
     f.close()

@@ -38,7 +38,7 @@ struct use {
     double seq, consec; /* shares of the reads behind the first */
     double distinct;    /* bytes of this process; 0: all it read */
     int api;
-    double seeks, stats, fsyncs;
+    double seeks, stats, fsyncs, write_opens;
     double span_s; /* from the first read to the last */
     double max_read_s;
     bool scattered; /* the writes: here and there, not one behind the other */
@@ -188,6 +188,7 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     c[STK_C_SEEKS] = (uint64_t)u.seeks;
     c[STK_C_STATS] = (uint64_t)u.stats;
     c[STK_C_FSYNCS] = (uint64_t)u.fsyncs;
+    c[STK_C_WRITE_OPENS] = (uint64_t)u.write_opens;
     c[STK_C_FIRST_READ_NS] = 0;
     c[STK_C_LAST_READ_NS] = (uint64_t)(u.span_s * 1e9);
     c[STK_C_MAX_OFFSET] = f->size_bytes;

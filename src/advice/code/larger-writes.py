@@ -1,2 +1,2 @@
-f = open(SOURCE, "wb", buffering=BYTES)   # ADAPT: your mode ("w": text); no flush(), no flush=True; f.close() at the end
-# a killed program loses what is in the buffer; where every line counts: open(…, "a", buffering=1)
+f = open(SOURCE, mode, buffering=BYTES)   # ADAPT: mode, as your open() has it: "wb", "ab", "w"; no flush(), no flush=True; f.close() at the end
+# a killed program loses what is in the buffer; where every line counts: open(…, mode, buffering=1)

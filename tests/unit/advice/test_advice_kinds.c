@@ -337,6 +337,40 @@ static void one_rank_saves(void)
     done();
 }
 
+/* A file that is written again and again: only the last copy is waited for, and the sentence has every
+ * second of the gain. */
+static void one_file_for_all_checkpoints(void)
+{
+    set_init(&s, 8, 1);
+    set_use(&s, 0, set_file(&s, "/lus/last.pt", "lustre", 0),
+            (struct use){.writes = 24, .write_bytes = 3.26 * MB, .write_s = 2.16, .write_opens = 8});
+    const struct stk_finding *f = advise("checkpoint-local");
+    CHECK(f && f->gain_s > 1.8 && f->gain_s < 2.16 && says(f, "written 8 times"));
+    done();
+}
+
+/* A log of one write per line cannot be written better, and promises nothing. */
+static void logs_promise_nothing(void)
+{
+    set_init(&s, 5, 1);
+    set_use(&s, 0, set_file(&s, "/lus/train.log", "lustre", 0),
+            (struct use){.writes = 1600, .write_bytes = 27, .write_s = 1.78});
+    set_use(&s, 0, set_file(&s, "/lus/last.pt", "lustre", 0),
+            (struct use){.writes = 12, .write_bytes = 3 * MB, .write_s = 0.15, .write_opens = 4});
+    const struct stk_finding *f = advise("small-writes");
+    CHECK(f && f->gain_s == 0 && f->severity == STK_SEV_LOW && says(f, "open(\"/lus/train.log\", mode,"));
+    CHECK(strstr(o.o.verdict, "begin with checkpoint-local, which saves about 1"));
+    done();
+    set_init(&s, 5, 1); /* other writes beside it have a gain of their own */
+    set_use(&s, 0, set_file(&s, "/lus/train.log", "lustre", 0),
+            (struct use){.writes = 1600, .write_bytes = 27, .write_s = 1.78});
+    set_use(&s, 0, set_file(&s, "/lus/out.bin", "lustre", 0),
+            (struct use){.writes = 1600, .write_bytes = 27, .write_s = 1});
+    CHECK(advise("small-writes") && o.o.finding[0].gain_s > 0.5 && o.o.finding[0].gain_s <= 1);
+    CHECK(o.o.nfindings > 1 && strstr(o.o.verdict, "begin with small-writes, which saves"));
+    done();
+}
+
 /* One rank is in I/O half of the run: "waits 1.6 % of its time" would hide that. */
 static void the_rank_that_waits_longest(void)
 {
@@ -423,6 +457,8 @@ int main(int argc, char **argv)
     CHECK_RUN(tokens_that_are_mapped);
     CHECK_RUN(writes_that_no_buffer_collects);
     CHECK_RUN(one_rank_saves);
+    CHECK_RUN(one_file_for_all_checkpoints);
+    CHECK_RUN(logs_promise_nothing);
     CHECK_RUN(the_rank_that_waits_longest);
     CHECK_RUN(one_rank_writes_slowly);
     CHECK_RUN(too_much_to_keep);
