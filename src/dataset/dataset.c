@@ -308,8 +308,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
     struct stk_build_options b = {.list = ds->list,
                                   .jobs = how->o->jobs,
                                   .portable = packed,
-                                  .checks = packed && !ds->problems.count &&
-                                            stk_checks_wanted(ds->format),
+                                  .checks = packed && !ds->problems.count,
                                   .problems = how->collect ? &ds->problems : NULL,
                                   .checker = how->checker,
                                   .path = t->at,

@@ -420,6 +420,8 @@ struct stk_format {
     size_t head, tail;
     int (*check)(const uint8_t *frame, uint64_t payload_len, const uint32_t *sum, const char *path,
                  uint64_t offset, struct stk_err *err);
+    /* The CRC-32C of a payload, as the tail of its frame has it; NULL: it has none. */
+    uint32_t (*sum)(const uint8_t *tail);
 
     /* Refuses data that cannot be written, with the reason ("image bytes cannot go into CSV"), and
      * sets cfg->priv. May be NULL. unprepare may be NULL if priv is. */

@@ -30,6 +30,12 @@ static uint32_t masked(const void *p, size_t n)
     return mask(stk_crc32c(0, p, n));
 }
 
+static uint32_t unmask(uint32_t crc)
+{
+    crc -= 0xa282ead8u;
+    return crc >> 17 | crc << 15;
+}
+
 static int bid(const struct stk_probe *p)
 {
     if (p->head_len >= HEAD && masked(p->head, 8) == stk_le32(p->head + 8))
@@ -148,6 +154,11 @@ static int check(const uint8_t *frame, uint64_t len, const uint32_t *sum, const 
     return 0;
 }
 
+static uint32_t sum(const uint8_t *tail)
+{
+    return unmask(stk_le32(tail));
+}
+
 static int prepare(struct stk_write_config *cfg, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -208,6 +219,7 @@ const struct stk_format stk_format_tfrecord = {
     .head = HEAD,
     .tail = TAIL,
     .check = check,
+    .sum = sum,
     .prepare = prepare,
     .encode = encode,
     .use = &use,

@@ -212,12 +212,12 @@ static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *
                                   .jobs = p->open->jobs,
                                   .portable = true,
                                   .path = f->path,
-                                  .checks = stk_checks_wanted(p->cfg.format)};
+                                  .checks = true};
     struct stk_index idx = {0};
     int rc = data_id(p, &b.data_id, err);
     if (rc == 0)
         rc = stk_build_index(w, &b, f->fd, err);
-    if (rc == 0 && b.checks)
+    if (rc == 0)
         rc = stk_checks_add(w, p->jobs, on_check, p, f->fd, f->path, err);
     if (rc == 0)
         rc = stk_index_open_fd(f->fd, f->path, &idx, err);

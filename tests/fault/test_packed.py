@@ -147,6 +147,17 @@ def flipped(copy, get, name):
     assert False, "no byte of it is in a sample"
 
 
+def exchanged(copy, get, name):
+    """Sound samples under checksums of their own (TFRecord), but another shard's."""
+    shards = shards_of(copy)
+    shutil.copyfile(shards[0], shards[-1])
+    return shards[-1].name
+
+
+def sizes(path):
+    return [p.stat().st_size for p in shards_of(path) if p.exists()]
+
+
 # Per dataset: the error of a Dataset or of reading its samples, and what a loader that passes over names.
 PYTHON = """
 import sys, json, stoker
@@ -173,7 +184,8 @@ def test_damage_and_formats(packed, tmp_path, name):
     if not writes(name):
         pytest.skip(f"{name} is not written here")
     copies, named = [], []
-    for how in (fewer, longer, other_count, flipped):
+    single = len(shards_of(packed(name))) == 1
+    for how in (fewer, longer, other_count, flipped) + (() if single else (exchanged,)):
         copies.append(tmp_path / how.__name__)
         shutil.copytree(packed(name), copies[-1], copy_function=shutil.copyfile)
         named.append(how(copies[-1], packed, name))
@@ -181,8 +193,8 @@ def test_damage_and_formats(packed, tmp_path, name):
             result = READERS[reader](copies[-1], tmp_path)
             assert named[-1] in result.out + result.err, (how, reader, result)
         assert not (tmp_path / "again").exists()
-        same_size = how is flipped or how is fewer and name in ("hdf5", "lmdb")  # nothing is read
-        result = run_stoker("inspect", copies[-1], rc=0 if same_size else 1)
+        same_size = how is not other_count and sizes(copies[-1]) == sizes(packed(name))  # nothing is read
+        result = run_stoker("inspect", copies[-1], rc=(0, 1) if same_size else 1)
         assert same_size or named[-1] in result.out, (how, result)
     said = json.loads(subprocess.run([sys.executable, "-c", PYTHON, *copies], env=environment(), check=True,
                                      capture_output=True, text=True).stdout)
@@ -196,7 +208,7 @@ def checked(path, *args):
     return result["samples"], result["checked"]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "tfrecord"])
+@pytest.mark.parametrize("name", NAMES)
 def test_same_sizes(packed, tmp_path, name):
     """Content of the same size: a copy with other times is sound; exchanged shards and a flipped bit
     are found, without the index of the dataset as well."""
@@ -227,6 +239,23 @@ def test_same_sizes(packed, tmp_path, name):
     flip_byte(shards[-1], len(b) // 2)
     assert shards[-1].name in (err := run_stoker("load", copy, "-b", 2, rc=4).err) or "files:" in err
     assert not again.exists()
+
+
+@pytest.mark.parametrize("name", ["tfrecord", "tar"])
+def test_shards_of_another_run(packed, tmp_path, name):
+    """Each shard is sound, and has the name, the size and the number of samples that it should have."""
+    for seed in 1, 2:
+        run_stoker("pack", packed("jsonl") / "", tmp_path / str(seed), "--format", name, "--shards", 4,
+                   "--name", "x", "--shuffle", seed, "--quiet")
+    first, second = shards_of(tmp_path / "1"), shards_of(tmp_path / "2")
+    assert [p.stat().st_size for p in first[2:]] == [p.stat().st_size for p in second[2:]]
+    for p in first[2:]:
+        shutil.copyfile(p, tmp_path / "2" / p.name)
+    for reader in "load", "pack", "load --on-error skip", "verify":
+        result = READERS[reader](tmp_path / "2", tmp_path)
+        assert any(p.name in result.out + result.err for p in first[2:]), (reader, result)
+    (tmp_path / "2/index.stkidx").unlink()  # made again, it would say what is there
+    assert "manifest" in READERS["load"](tmp_path / "2", tmp_path).err
 
 
 def test_a_lost_index_and_damage(packed, tmp_path):
