@@ -271,15 +271,79 @@ static void set_loader(const struct rendering *s, struct places *p, enum stk_lan
         set_decode(s, p);
 }
 
+/* Files as samples: in TensorFlow, decoding is part of the graph, not of the loop. */
+static bool gives_files(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    return !a->loader.decode && a->loader.field[0].name && !is_loader_for(s, "tf");
+}
+
+static const char *load_of(const struct rendering *s, struct places *p, size_t n, const char *from)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_field_load(s->a->loader.field, n, from, &b);
+    return keep(p, &b);
+}
+
+static const char *item_of(const struct rendering *s, struct places *p, size_t n, const char *of)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(&b, "%s[", of);
+    stk_quote_python(&b, s->a->loader.field[n].name);
+    stk_buf_putc(&b, ']');
+    return keep(p, &b);
+}
+
+static void set_modules(const struct rendering *s, struct places *p)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_fields_modules(s->a->loader.field, &b);
+    set_raw(p, "MODULES", keep(p, &b));
+}
+
+/* What belongs to x: the other file of the sample, or its class. */
+static const char *labels_of(const struct rendering *s, struct places *p)
+{
+    const struct stk_file_field *other = &s->a->loader.field[1];
+    struct stk_buf b = STK_BUF_INIT;
+    if (!other->name)
+        return "batch[\"label\"]";
+    const char *all = item_of(s, p, 1, "batch");
+    if (other->parsed)
+        return all;
+    stk_buf_printf(&b, "[%s for b in %s]", load_of(s, p, 1, "b"), all);
+    return keep(p, &b);
+}
+
+static void put_loop_of_files(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    bool pairs = a->loader.field[1].name || a->loader.labelled;
+    struct places p = {0};
+    struct stk_buf b = STK_BUF_INIT;
+    stk_fields_show(a->loader.field, a->loader.labelled, &b);
+    set_modules(s, &p);
+    set_raw(&p, "KINDS", keep(&p, &b));
+    set_raw(&p, "LOAD", load_of(s, &p, 0, "b"));
+    set(&p, "FIELD", a->loader.field[0].name);
+    set_raw(&p, "LABELS", pairs ? labels_of(s, &p) : NULL);
+    put_filled(s, STK_PYTHON, pairs ? stk_code_loop_pairs_py : stk_code_loop_files_py, &p, false);
+}
+
 static void put_loop(const struct rendering *s)
 {
     bool torch = is_loader_for(s, "torch"), tuple = is_tuple(s);
     struct places p = {0};
+    if (gives_files(s)) {
+        put_loop_of_files(s);
+        return;
+    }
     set_raw(&p, "KINDS",
             tuple ? torch ? "(n, 3, h, w), 0 to 1, as ToTensor; y: index of the class folder"
                           : "(n, h, w, 3), 0 to 255; y: index of the class folder"
-            : is_loader_for(s, "numpy") ? "a dict of arrays, one per field"
-                                        : "a dict of tensors, one per field");
+            : is_loader_for(s, "tf") ? "a dict of tensors, one per field"
+            : torch ? "a dict: tensors of numbers, lists of bytes and of texts"
+                    : "a dict: arrays of numbers, an array per sample of bytes, lists of texts");
     put_filled(s, STK_PYTHON,
                tuple                 ? stk_code_loop_labelled_py
                : s->a->loader.decode ? stk_code_loop_images_py
@@ -322,15 +386,31 @@ static void put_loader(const struct rendering *s)
     put_filled(s, STK_C, stk_code_use_loader_c, &p, false);
 }
 
+static const char *sample_of(const struct rendering *s, struct places *p)
+{
+    const struct stk_action *a = s->a;
+    struct stk_buf b = STK_BUF_INIT;
+    for (size_t i = 0; i < STK_FIELDS && a->loader.field[i].name; i++)
+        stk_buf_printf(&b, "%s%s", i ? ", " : "", load_of(s, p, i, item_of(s, p, i, "s")));
+    stk_buf_puts(&b, a->loader.labelled ? ", s[\"label\"]" : "");
+    return keep(p, &b);
+}
+
 /* The program keeps its own code per sample; stoker does the reads. */
 static void put_map_dataset(const struct rendering *s)
 {
     struct places p = {0};
     set_common(&p, s->a, STK_PYTHON);
     set_intro(s, &p);
+    if (gives_files(s)) {
+        set_modules(s, &p);
+        set_raw(&p, "RESULT", sample_of(s, &p));
+    }
     put_filled(s, STK_PYTHON,
-               s->a->loader.decode ? stk_code_map_dataset_images_py : stk_code_map_dataset_py, &p,
-               false);
+               s->a->loader.decode ? stk_code_map_dataset_images_py
+               : gives_files(s)    ? stk_code_map_dataset_files_py
+                                   : stk_code_map_dataset_py,
+               &p, false);
 }
 
 /* ---- staging -------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #define STK_ADVICE_ACTION_H
 
 #include "advice/code.h"
+#include "advice/fields.h"
 #include "format/format.h"
 
 enum stk_action_kind {
@@ -85,6 +86,7 @@ struct stk_action {
         bool parts;       /* a sample is a file of each of two folders: images/ and masks/ */
         bool batch_known; /* it is the program's own */
         bool size_known;  /* the image size in `decode` is the program's own */
+        struct stk_file_field field[STK_FIELDS]; /* if nothing is decoded; none: not known */
     } loader;
     const char *note;           /* loaders: a comment above the lines; static. NULL: the default */
     bool pinned;                /* prefetch: into pinned memory */

@@ -59,6 +59,8 @@ static void folder_actions(struct advisor *ad, struct stk_finding *f, const stru
     bool ordered = loader.loader.last;
     loader.loader.decode = stk_advice_decode(ad, u->use, ordered);
     loader.loader.labelled = has_classes(ad, u, folder);
+    if (stk_kind_sample(u)) /* each file as it is */
+        loader.loader.field[0] = (struct stk_file_field){.name = "data", .format = u->format};
     stk_advice_act(ad, f, loader);
     if (stk_advice_in_python(ad) && !ordered)
         evaluation_action(ad, f, u, loader);
@@ -279,11 +281,47 @@ static bool in_torch(struct advisor *ad, const char *folder)
     return strcmp(stk_advice_loader(ad, folder).loader.framework, "torch") == 0;
 }
 
+/* What follows the stem in the names of all files of a folder; NULL: they differ. */
+static const char *suffix_in(const struct advisor *ad, const char *folder)
+{
+    const char *all = NULL, *base;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *file = &ad->a->file[i];
+        if (!is_in(file, folder))
+            continue;
+        const char *suffix = (stem_of(file, &base), base + strcspn(base, "."));
+        if (!*suffix || (all && strcmp(all, suffix + 1) != 0))
+            return NULL;
+        all = suffix + 1;
+    }
+    return all;
+}
+
+/* The fields of a sample whose files lie in images/ and masks/: "png" and "masks.png", which are
+ * bytes, or "jpg" and "txt", which is parsed (dataset/walk_tree.c). None for other kinds. */
+static void fields_of(struct advisor *ad, const struct part part[2], struct stk_file_field field[2])
+{
+    bool swapped = side_of(ad, part[0].folder) != STK_SIDE_IMAGES;
+    const struct part *x = &part[swapped], *y = &part[!swapped];
+    const char *name = suffix_in(ad, x->folder), *other = suffix_in(ad, y->folder);
+    bool mask = strcmp(y->format, "image") == 0;
+    bool parsed = other && (strcmp(other, "txt") == 0 || strcmp(other, "json") == 0);
+    if (!name || !other || strcmp(x->format, "image") != 0 || !(mask || parsed))
+        return;
+    if (mask)
+        other = stk_advice_text(ad, "%s.%s", strrchr(y->folder, '/') + 1, other);
+    field[0] = (struct stk_file_field){.name = name, .format = x->format};
+    field[1] = (struct stk_file_field){.name = other, .format = y->format, .parsed = parsed};
+}
+
 /* Files that are parts of the same samples, and a loader that would lose one of them. */
-static void parts_actions(struct advisor *ad, struct stk_finding *f, const char *parent, bool known)
+static void parts_actions(struct advisor *ad, struct stk_finding *f, const char *parent,
+                          const struct part part[2], bool known)
 {
     struct stk_action loader = stk_advice_loader(ad, parent), pack = stk_advice_pack(ad, parent);
     loader.loader.parts = true;
+    if (known)
+        fields_of(ad, part, loader.loader.field);
     if (!known) {
         stk_advice_do(ad, f,
                       "Each sample is a file of each folder, read one after the other: read more "
@@ -323,7 +361,7 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
             "needs to be converted.%s Packing pays if the files are tiny or the metadata server is "
             "busy: a few large files are read in requests of megabytes. Where folders are classes, "
             "the labels are kept%s.",
-            in_torch(ad, folder) ? " MapDataset keeps your own decoding and your DataLoader." : "",
+            in_torch(ad, folder) ? " MapDataset keeps your own decoding and your DataLoader, and saves less." : "",
             stk_kind_evaluated(folder)
                 ? ""
                 : "; --shuffle mixes them, so that readers do not meet one class after the other");
@@ -434,7 +472,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_number(ad, f, "read_s", s.read_s, "s");
     stk_advice_path(ad, f, s.folder);
     if (s.parts)
-        parts_actions(ad, f, s.folder, s.known);
+        parts_actions(ad, f, s.folder, s.part, s.known);
     else
         small_files_actions(ad, f, u, s.folder);
     if (s.parts && !s.known)

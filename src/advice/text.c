@@ -185,8 +185,8 @@ void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action
         return;
     loader.kind = STK_ACT_MAP_DATASET;
     loader.instead = true;
-    loader.note =
-        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
+    loader.note = "or, in place of the dataset alone, which saves less (the gain is that of the "
+                  "loader): your own code for each sample, your DataLoader";
     stk_advice_act(ad, f, loader);
 }
 

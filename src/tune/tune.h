@@ -160,6 +160,7 @@ struct stk_tune_part {
     bool evaluated;     /* not trained with: every sample once, in order */
     bool classes;       /* its folders are classes */
     const char *decode; /* of what is evaluated, by a finding about a profile; NULL: not known */
+    struct stk_file_field field[STK_FIELDS]; /* of its samples, if a finding knows them */
 };
 
 struct stk_tune {
@@ -179,6 +180,7 @@ struct stk_tune {
     /* The folder of images/ and masks/, one dataset for the loader, and where it is packed; NULL:
      * there is none. What is measured, and patched, are the files of one of them. */
     const char *sides, *sides_packed;
+    struct stk_file_field sides_field[STK_FIELDS];
     bool shuffles;
     const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */

@@ -26,7 +26,7 @@ def only(language, found):
 # ---- which file a text was made of ----
 
 PLACES = ("SOURCE TARGET COUNT DEPTH BYTES FORMAT CODEC INTRO LOADER BATCH THREADS SHUFFLE DECODE FIELDS BATCH_MARK "
-          "DECODE_MARK KINDS EACH_NODE COPY NAME PROFILE SOURCES PATTERNS STRIPE URI OPEN").split()
+          "MODULES LOAD FIELD LABELS RESULT DECODE_MARK KINDS EACH_NODE COPY NAME PROFILE SOURCES PATTERNS STRIPE URI OPEN").split()
 PLACE = rf'(?<![A-Za-z_])"?\$?\b(?:{"|".join(sorted(PLACES, key=len, reverse=True))})\b"?'
 MAY_LACK = re.compile(rf',\s+\.?\w+ ?= ?{PLACE}|\s?--[\w-]+ {PLACE}|\s*(?:#|//) {PLACE}\n?|{PLACE} ?')
 

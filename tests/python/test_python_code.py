@@ -530,6 +530,61 @@ def image_loaders(box):
             assert n == [32, SHORT] and seen == {i: i % 2 if labelled else None for i in range(N)}, framework
 
 
+def write_all(folder, names, writes):
+    folder.mkdir(parents=True)
+    for i, name in enumerate(names):
+        writes(folder / name, i)
+
+
+def of_image(path, i):
+    Image.fromarray(np.full((4, 4), i, np.uint8)).save(path)
+
+
+FILES_OF = {  # format: (suffix, written by, what is read of it)
+    "npy": (".npy", lambda p, i: np.save(p, np.full(3, i)), lambda x: int(x[0])),
+    "npz": (".npz", lambda p, i: np.savez(p, x=np.full(3, i)), lambda x: int(x["x"][0])),
+    "json": (".json", lambda p, i: p.write_text(json.dumps({"i": i})), lambda x: x["i"]),
+    "text": (".txt", lambda p, i: p.write_text(f"{i}\n" * (i + 1)), lambda x: int(x.split()[0])),
+    "image": (".png", of_image, lambda x: np.asarray(x).flat[0]),
+    "audio": (".wav", lambda p, i: p.write_bytes(bytes([i]) * 9), lambda x: x.read()[0]),
+}
+
+
+@row("loop-files.py", "loop-pairs.py", "map-dataset-files.py")
+def fields_of_files(box):
+    """The fields are there, and what is printed makes objects of what they hold, in every framework."""
+    for form, (suffix, writes, value) in FILES_OF.items():
+        for labelled in ({}, {"labelled": 1}):
+            folder = box.folder / f"{form}{len(labelled)}"
+            for c in "ab" if labelled else "a":
+                write_all(folder / c if labelled else folder, [f"{i:02}{suffix}" for i in range(4)], writes)
+            check_files(box, folder, form, value, lambda y: int(y) in (0, 1), field="data", **labelled)
+    fields_of_pairs(box)
+
+
+def fields_of_pairs(box):
+    for other, (field, more) in {"image": ("masks.png", {}), "text": ("txt", {"parsed": 1}),
+                                 "json": ("json", {"parsed": 1})}.items():
+        suffix, writes, value = FILES_OF[other]
+        folder, names = box.folder / other, [f"{i:02}" for i in range(4)]
+        write_all(folder / "images", [n + ".png" for n in names], of_image)
+        write_all(folder / ("masks" if other == "image" else "labels"), [n + suffix for n in names], writes)
+        check_files(box, folder, "image", FILES_OF["image"][2], lambda y: value(y) in range(4), field="png",
+                    other=field, of=other, **more)
+
+
+def check_files(box, folder, form, value, right, **given):
+    for framework in ("torch", "numpy"):
+        text = box.text("use-loader", folder, form, framework=framework, last="short", **given)
+        run_python(text, names := {})
+        pairs = zip(names["x"], names["y"]) if "y" in names else [(x, 0) for x in names["x"]]
+        got = [(value(x), right(y)) for x, y in pairs]
+        assert sorted(set(got)) == [(i, True) for i in range(4)], (text, got)
+    data = run_python(text := box.text("map-dataset", folder, form, **given), names := {}) or names["dataset"]
+    pairs = [data[i] if "labelled" in given or "other" in given else (data[i], 0) for i in range(len(data))]
+    assert {(value(x), right(y)) for x, y in pairs} == {(i, True) for i in range(4)}, text
+
+
 @row("map-dataset.py", "map-dataset-images.py")
 def map_datasets(box):
     data = box.python("map-dataset", box.source("folder", "f"), "folder")[1]["dataset"]

@@ -1,2 +1,2 @@
 for batch in loader:   # KINDS
-    print(list(batch))   # ADAPT: x, y = batch[...]: your fields
+    print(list(batch))   # ADAPT: x = batch["..."]: your fields, which this prints

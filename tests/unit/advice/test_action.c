@@ -91,8 +91,10 @@ static void packing(void)
               "import stoker.torch\n"
               "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\", "
               "last=\"short\")   # ADAPT: your batch size\n"
-              "for batch in loader:   # a dict of tensors, one per field\n"
-              "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n"
+              "for batch in loader:   # a dict: tensors of numbers, lists of bytes and of "
+              "texts\n"
+              "    print(list(batch))   # ADAPT: x = batch[\"...\"]: your fields, which this "
+              "prints\n"
               "# the order is stoker's: another one in each epoch, mixed in windows; "
               "shuffle=\"global\": among all samples; \"none\": as stored\n"
               "# the validation data: the same with shuffle=\"none\", and nothing random: "
@@ -127,8 +129,10 @@ static void frameworks(void)
     CHECK_STR(line(a, scene), "# in place of your loop over the data:\nimport stoker\n"
                               "loader = stoker.Loader(\"/d/x\", batch=64, shuffle=\"none\", "
                               "last=\"short\")\n"
-                              "for batch in loader:   # a dict of arrays, one per field\n"
-                              "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n");
+                              "for batch in loader:   # a dict: arrays of numbers, an array per "
+                              "sample of bytes, lists of texts\n"
+                              "    print(list(batch))   # ADAPT: x = batch[\"...\"]: your fields, "
+                              "which this prints\n");
     a = (struct stk_action){.kind = STK_ACT_READERS, .count = 4, .use = stk_use_of("tfrecord")};
     scene.loaded = has_some;
     scene.job = "torch";
@@ -254,6 +258,11 @@ static struct stk_action met(int kind, bool python, char **argv)
     a.loader.last = given(more, "last");
     a.loader.shuffle = a.loader.last ? "none" : NULL;
     a.loader.labelled = given(more, "labelled");
+    a.loader.field[0] = (struct stk_file_field){given(more, "field"), argv[2], false};
+    a.loader.field[1] = (struct stk_file_field){given(more, "other"), given_or(more, "of", ""),
+                                                given(more, "parsed")};
+    if (a.loader.field[0].name) /* nothing is decoded */
+        a.loader.decode = NULL;
     return a;
 }
 
