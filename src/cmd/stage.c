@@ -277,6 +277,16 @@ int stk_stage_list_source(struct stk_stage_job *job, const char *path)
     return rc;
 }
 
+/* Standard output has one line: the path. */
+static int check_line(const char *path, struct stk_err *err)
+{
+    if (!path || !strchr(path, '\n'))
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, path, -1,
+                       "has a newline in its name: the path that is printed would be two lines; "
+                       "rename it");
+}
+
 int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
                         struct stk_tier **tier)
 {
@@ -291,7 +301,7 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
     }
     const char *base = stk_base_name(path);
     char limit[32], *above = strndup(path, (size_t)(base - path));
-    int rc = above ? 0 : stk_err_nomem(err, strlen(path));
+    int rc = above ? check_line(path, err) : stk_err_nomem(err, strlen(path));
     if (rc == 0 && job->real && stk_stage_is_inside(path, job->real))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "is inside %s: the copy would be a part of what is copied; choose a folder "
@@ -410,11 +420,16 @@ static int run_stage(struct stk_run *run)
                                 .src = STK_SOURCE_INIT};
     const char *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
     stk_stage_find_voice(&job);
-    if (s->background && !s->in_background && !s->dry_run)
-        return job.idle ? STK_EXIT_DONE : stk_stage_background(&job, dst);
+    job.real = realpath(job.given, NULL);
+    rc = check_line(job.real ? job.real : job.given, &run->err);
+    rc = rc ? rc : check_line(dst, &run->err);
+    if (rc || (s->background && !s->in_background && !s->dry_run)) {
+        rc = rc ? rc : job.idle ? STK_EXIT_DONE : stk_stage_background(&job, dst);
+        free(job.real);
+        return rc;
+    }
     bool done = false;
     job.end_s = stk_stage_job_end(&job.rank);
-    job.real = realpath(job.given, NULL);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
     if (rc == 0 && !done && !s->in_background && !s->dry_run)

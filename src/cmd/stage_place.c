@@ -103,16 +103,19 @@ struct stk_tier_options stk_stage_tier_options(struct stk_run *run)
     return (struct stk_tier_options){.job_over = is_over, .removed = say_removed, .user = run};
 }
 
-static void say_gone(void *user, const char *path, const char *left)
+static void say_swept(void *user, const struct stk_swept *one)
 {
-    stk_say(user, "removed the copies of a job that is over: %s\n", path);
-    if (left)
-        stk_stage_say_left(user, path, left);
+    if (one->used)
+        stk_say(user, "the copies of a job that is over stay: %s: %s\n", one->path, one->used);
+    else
+        stk_say(user, "removed the copies of a job that is over: %s\n", one->path);
+    if (one->left)
+        stk_stage_say_left(user, one->path, one->left);
 }
 
 void stk_stage_tidy(struct stk_run *run)
 {
-    (void)stk_stage_sweep(say_gone, run);
+    (void)stk_stage_sweep(say_swept, run);
 }
 
 /* ---- choosing ---- */

@@ -13,8 +13,8 @@
 
 #define FDS_MAX       1024
 #define COMMAND_MAX   4096 /* bytes of a command that are read */
-#define ENVIRON_LEAST ((size_t)32 << 10)
-#define ENVIRON_MAX   ((size_t)8 << 20) /* the kernel's maximum: a quarter of the stack limit */
+#define READ_LEAST    ((size_t)32 << 10)
+#define READ_MAX      ((size_t)8 << 20) /* of an environment: a quarter of the stack limit */
 
 int stk_proc_open(int *proc_fd, struct stk_err *err)
 {
@@ -157,16 +157,22 @@ bool stk_proc_has_uring(int proc_fd, pid_t pid)
 
 size_t stk_proc_read_all(int proc_fd, pid_t pid, const char *file, struct stk_buf *buf)
 {
-    size_t n = 0;
-    for (size_t size = ENVIRON_LEAST; size <= ENVIRON_MAX; size *= 2) {
-        size = buf->cap > size ? buf->cap : size;
-        stk_buf_reset(buf);
-        char *to = stk_buf_room(buf, size);
-        n = to ? stk_proc_read(proc_fd, pid, file, to, size) : 0;
-        if (n + 1 < size)
-            break;
+    char path[64];
+    ssize_t got = 1;
+    snprintf(path, sizeof path, "%d/%s", (int)pid, file);
+    int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    stk_buf_reset(buf);
+    /* The kernel gives a list (maps, mountinfo) by pages, however much is asked for. */
+    while (fd >= 0 && got > 0 && buf->len < READ_MAX) {
+        size_t most = READ_MAX - buf->len < READ_LEAST ? READ_MAX - buf->len : READ_LEAST;
+        char *to = stk_buf_room(buf, most);
+        got = to ? read(fd, to, most) : -1;
+        buf->len += got > 0 ? (size_t)got : 0;
     }
-    return n;
+    if (fd >= 0)
+        close(fd);
+    (void)stk_buf_cstr(buf); /* terminated, but that does not count */
+    return buf->fail ? 0 : buf->len;
 }
 
 size_t stk_proc_environ(int proc_fd, pid_t pid, struct stk_buf *buf)
@@ -181,41 +187,4 @@ const char *stk_proc_variable(const char *env, size_t n, const char *name)
         if (strncmp(env + at, name, len) == 0 && env[at + len] == '=')
             return env + at + len + 1;
     return NULL;
-}
-
-/* ---- open files --------------------------------------------------------------------------- */
-
-bool stk_proc_has_open(int proc_fd, pid_t pid, const struct stat *file, bool reads)
-{
-    struct stk_dir d;
-    struct stat st, link;
-    char path[64];
-    bool found = false;
-    snprintf(path, sizeof path, "%d/fd", (int)pid);
-    int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = stk_dir_take(&d, fd, path, NULL);
-    for (const struct dirent *e; !rc && !found && (e = stk_dir_next(&d));)
-        found = fstatat(fd, e->d_name, &st, 0) == 0 && st.st_ino == file->st_ino &&
-                st.st_dev == file->st_dev &&
-                (!reads || (fstatat(fd, e->d_name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
-                            link.st_mode & S_IRUSR));
-    (void)stk_dir_end(&d, rc, NULL); /* one that cannot be asked is as good as another's */
-    return found;
-}
-
-pid_t stk_proc_stopped_with(const struct stat *file)
-{
-    struct stk_proc_stat st;
-    struct stk_dir d;
-    pid_t found = 0;
-    int proc = stk_host_open("/proc", O_RDONLY | O_DIRECTORY);
-    int rc = stk_dir_take(&d, proc, "/proc", NULL);
-    for (const struct dirent *e; !rc && !found && (e = stk_dir_next(&d));) {
-        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-        if (pid > 0 && stk_proc_stat(proc, pid, &st) && (st.state == 'T' || st.state == 't') &&
-            stk_proc_has_open(proc, pid, file, false))
-            found = pid;
-    }
-    (void)stk_dir_end(&d, rc, NULL);
-    return found;
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -47,10 +46,6 @@ pid_t stk_proc_own_pid(int proc_fd, pid_t pid);
 #define STK_NOBODY ((uid_t)-1)
 uid_t stk_proc_uid(int proc_fd, pid_t pid);
 bool stk_proc_has_uring(int proc_fd, pid_t pid);
-/* Whether it has that file open; reads: for reading. */
-bool stk_proc_has_open(int proc_fd, pid_t pid, const struct stat *file, bool reads);
-/* A process that is stopped and has that file open; 0: none that can be seen. */
-pid_t stk_proc_stopped_with(const struct stat *file);
 /* Reads a whole file of a process, up to 8 MiB, to buf->data. Returns the length. */
 size_t stk_proc_read_all(int proc_fd, pid_t pid, const char *file, struct stk_buf *buf);
 /* Its environment: a scheduler's variables may come last. */

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/opened.h"
 #include "host/proc.h"
 #include "sched/rank.h"
 

@@ -14,6 +14,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/own.h"
+#include "host/opened.h"
 #include "host/scratch.h"
 #include "sched/over.h"
 #include "tier/tier.h"
@@ -25,13 +26,11 @@ struct found {
     char (*id)[STK_TIER_ID];
     char **name; /* of the same sets */
     size_t n, names;
-    bool used;
 };
 
 static int see(void *user, const struct stk_tier_info *info)
 {
     struct found *f = user;
-    f->used = f->used || info->used || info->filling;
     if (STK_ARRAY_MORE(f->id, f->n, NULL) || STK_ARRAY_MORE(f->name, f->names, NULL))
         return STK_E_NOMEM;
     snprintf(f->id[f->n++], STK_TIER_ID, "%s", info->id);
@@ -53,14 +52,23 @@ static int is_over(const char *job)
     return stk_job_is_over(job, &how);
 }
 
-/* Evicts all sets, and what else is ours; false: one is in use, or it is no tier of ours. */
-static bool empty_tier(int folder, const char *name, const char *path, struct stk_left *left)
+/* A folder that may be a tier, by its name in an open one. */
+struct place {
+    int folder;
+    const char *name, *path;
+    struct stk_opened_list *opened;
+};
+
+/* Evicts all sets unless one stays (*used), and what else is ours; false: one is in use, or it is no tier of ours. */
+static bool empty_tier(const struct place *at, struct stk_left *left, struct stk_err *used)
 {
-    const struct stk_tier_options o = {.job_over = is_over};
+    const struct stk_tier_options o = {.job_over = is_over, .opened = at->opened};
     struct stk_tier *tier = NULL;
     struct found f = {0};
-    bool gone = stk_tier_open_at(folder, name, path, &o, &tier, NULL) == 0 &&
-                stk_tier_is_made(tier) && stk_tier_list(tier, see, &f, NULL) == 0 && !f.used;
+    bool gone = stk_tier_open_at(at->folder, at->name, at->path, &o, &tier, NULL) == 0 &&
+                stk_tier_is_made(tier) && stk_tier_list(tier, see, &f, NULL) == 0;
+    for (size_t i = 0; gone && i < f.n; i++)
+        gone = !stk_tier_stays(tier, f.id[i], false, used);
     for (size_t i = 0; gone && i < f.n; i++)
         gone = stk_tier_evict(tier, f.id[i], false, left, NULL) == 0;
     gone = gone && stk_tier_clear(tier, (const char *const *)f.name, f.names, left, NULL) == 0;
@@ -80,10 +88,10 @@ static bool job_of(const char *name, char job[STK_JOB_ID_MAX])
     return len && snprintf(job, STK_JOB_ID_MAX, "%.*s", len, name + n) < STK_JOB_ID_MAX;
 }
 
-/* Told: it is gone, or what is left of it. */
 struct sweeping {
-    void (*told)(void *user, const char *path, const char *left);
+    void (*told)(void *user, const struct stk_swept *one);
     void *user;
+    struct stk_opened_list opened; /* looked at once for all tiers */
     uint64_t gone;
 };
 
@@ -91,15 +99,17 @@ static void sweep_one(struct sweeping *s, int folder, const char *root, const ch
 {
     char id[STK_JOB_ID_MAX], job[STK_JOB_ID_MAX];
     struct stk_left left = {0};
+    struct stk_err used = {0};
     if (!job_of(name, job) || strcmp(job, stk_job_id(id)) == 0 || is_over(job) != 1)
         return;
     char *path = stk_path_join(root, name);
-    if (path && empty_tier(folder, name, path, &left)) {
-        bool gone = !left.n && stk_rmdir_at(folder, name) == 0;
-        s->gone += gone;
-        if (s->told && (gone || left.n))
-            s->told(s->user, path, gone ? NULL : left.first);
-    }
+    const struct place at = {folder, name, path, &s->opened};
+    bool emptied = path && empty_tier(&at, &left, &used);
+    bool gone = emptied && !left.n && stk_rmdir_at(folder, name) == 0;
+    const struct stk_swept one = {path, left.n ? left.first : NULL, used.code == STK_E_EXISTS ? used.what : NULL};
+    s->gone += gone;
+    if (s->told && (gone || one.used || (emptied && one.left)))
+        s->told(s->user, &one);
     free(path);
 }
 
@@ -116,10 +126,10 @@ static void sweep_folder(struct sweeping *s, const char *root)
     (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }
 
-uint64_t stk_stage_sweep(void (*told)(void *user, const char *path, const char *left), void *user)
+uint64_t stk_stage_sweep(void (*told)(void *user, const struct stk_swept *one), void *user)
 {
     struct stk_scratch at[STK_SCRATCHES];
-    struct sweeping s = {told, user, 0};
+    struct sweeping s = {.told = told, .user = user};
     size_t n = stk_scratch_list(at);
     for (size_t i = 0; i < n; i++) {
         bool again = false;
@@ -128,5 +138,6 @@ uint64_t stk_stage_sweep(void (*told)(void *user, const char *path, const char *
         if (at[i].path && !again)
             sweep_folder(&s, at[i].path);
     }
+    stk_opened_release(&s.opened);
     return s.gone;
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "host/fs.h"
+#include "host/opened.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,6 +42,8 @@ struct stk_tier {
     int (*job_over)(const char *job);
     void (*removed)(void *user, const struct stk_tier_info *info);
     void *user;
+    struct stk_opened_list *opened, own;
+    pthread_mutex_t looking;     /* at what is opened */
     int first;                   /* tier.json, locked while we go first; -1: we do not */
     pthread_mutex_t lock;        /* of the account, in this process */
 };
@@ -243,11 +246,17 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err);
  * for_room: as for stk_tier_evict(). */
 bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[STK_TIER_WHY]);
 
+/* ---- processes that have a copy open (opened.c) ---- */
+
+/* Whether a process has the copy of a set open, as far as can be seen, and why. locked: another
+ * process has a lock on the set: which one? */
+bool stk_tier_opened(struct stk_tier *t, const char *id, bool locked, char why[STK_TIER_WHY]);
+
 /* ---- removing (remove.c) ---- */
 
 bool stk_tier_is_set(const char *name);
-/* Whether a set may be removed for room now; if not, *err says why. */
-bool stk_tier_may_go(struct stk_tier *t, const char *id, struct stk_err *err);
+/* Whether a component of a path is a set, or one being made or removed. */
+bool stk_tier_begins_set(const char *path);
 /* Removes the empty folders of a set that was removed but for files of others: *left. */
 int stk_tier_remove_rest(struct stk_tier *t, const char *id, int dir, struct stk_left *left,
                          struct stk_err *err);

@@ -28,6 +28,12 @@ bool stk_tier_is_set(const char *name)
     return is_id(name) && !name[25];
 }
 
+bool stk_tier_begins_set(const char *path)
+{
+    return is_id(path) && (!path[25] || path[25] == '/' ||
+                           strncmp(path + 25, PARTIAL, strlen(PARTIAL)) == 0);
+}
+
 static bool is_leftover(const char *name)
 {
     return is_id(name) && strncmp(name + 25, PARTIAL, strlen(PARTIAL)) == 0;
@@ -87,22 +93,23 @@ static int lock_set(struct stk_tier *t, const char *id, bool for_room, struct lo
     if (rc < 0)
         return rc;
     l->ledger = lock_out(l->dir);
-    if (l->ledger == -2)
-        rc = stays(t, id, "it is in use; end the processes that use it first", err);
-    else if (is_published(l->dir) && stk_tier_held(t, l->dir, for_room, why))
+    if (l->ledger == -2 && !stk_tier_opened(t, id, true, why))
+        snprintf(why, sizeof why, "it is in use; end the processes that use it first");
+    if (l->ledger == -2 || (is_published(l->dir) && stk_tier_held(t, l->dir, for_room, why)) ||
+        stk_tier_opened(t, id, false, why))
         rc = stays(t, id, why, err);
     if (rc < 0)
         unlock_set(l);
     return rc;
 }
 
-bool stk_tier_may_go(struct stk_tier *t, const char *id, struct stk_err *err)
+bool stk_tier_stays(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err)
 {
     struct locked l;
-    bool may = lock_set(t, id, true, &l, err) == 0;
-    if (may)
+    bool stays = lock_set(t, id, for_room, &l, err) < 0;
+    if (!stays)
         unlock_set(&l);
-    return may;
+    return stays;
 }
 
 /* ---- what is ours in it ---- */
@@ -269,11 +276,12 @@ static int remove_leftover(void *user, const char *name)
     struct stk_tier *t = o->t;
     struct stk_tier_set s = {.tier = t};
     struct stat st;
+    char why[STK_TIER_WHY];
     int dir = -1;
     if (!is_leftover(name) || stk_own_folder_at(t->fd, name, 0, &dir, t->path, NULL) < 0)
         return 0;
     int ledger = fstat(dir, &st) == 0 && st.st_mtim.tv_sec < o->before ? lock_out(dir) : -2;
-    if (ledger != -2 && read_ours(dir, &s, NULL) == 0 &&
+    if (ledger != -2 && !stk_tier_opened(t, name, false, why) && read_ours(dir, &s, NULL) == 0 &&
         empty_set(&s, dir, name, o->left, NULL) == 0)
         (void)stk_rmdir_at(t->fd, name);
     release_ours(&s);

@@ -124,6 +124,7 @@ int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_ti
 
 struct telling {
     struct stk_tier *t;
+    const char *path; /* of the copy, before it was removed */
     struct stk_left left;
 };
 
@@ -131,6 +132,7 @@ static int tell_removed(void *user, const struct stk_tier_info *info)
 {
     const struct telling *told = user;
     struct stk_tier_info i = *info;
+    i.path = told->path;
     i.left = told->left.n ? &told->left : NULL;
     told->t->removed(told->t->user, &i);
     return 0;
@@ -143,9 +145,12 @@ static int evict_told(struct stk_tier *t, const char *id, struct stk_err *err)
     struct stk_tier_set *s = NULL;
     if (t->removed)
         (void)stk_tier_join(t, id, false, &s, NULL);
+    char *path = s ? stk_tier_set_path(s) : NULL;
+    told.path = path ? path : id;
     int rc = stk_tier_evict(t, id, true, &told.left, err);
     if (rc == 0 && s)
         (void)show_set(&l, s);
+    free(path);
     stk_tier_set_close(s);
     return rc;
 }
@@ -238,7 +243,7 @@ static bool choose(struct candidates *c, const char *keep, uint64_t over, size_t
     *n = 0;
     for (size_t i = 0; i < c->n && freed < over; i++) {
         if (strcmp(c->set[i].id, keep) == 0 || !c->set[i].reserved ||
-            !stk_tier_may_go(c->t, c->set[i].id, stays->code ? NULL : stays))
+            stk_tier_stays(c->t, c->set[i].id, true, stays->code ? NULL : stays))
             continue;
         freed += c->set[i].reserved;
         c->set[(*n)++] = c->set[i];

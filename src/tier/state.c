@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "host/proc.h"
+#include "host/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>

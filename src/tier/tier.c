@@ -242,7 +242,9 @@ int stk_tier_open_at(int dirfd, const char *name, const char *path,
                            .removed = o->removed,
                            .user = o->user,
                            .boot = boot_now()};
+    t->opened = o->opened ? o->opened : &t->own;
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->looking, NULL);
     int rc = open_folder(t, dirfd, name, err);
     if (rc < 0) {
         stk_tier_close(t);
@@ -268,6 +270,8 @@ void stk_tier_close(struct stk_tier *t)
     if (t->account >= 0)
         close(t->account);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->looking);
+    stk_opened_release(&t->own);
     free(t->path);
     free(t);
 }

@@ -48,6 +48,7 @@ uint64_t stk_tier_version(const struct stk_tier_source *src);
 
 /* ---- a tier ---- */
 
+struct stk_opened_list;
 struct stk_tier_info;
 struct stk_tier_options {
     bool make;            /* make the folder if missing (not its parents), and allow filling */
@@ -59,6 +60,8 @@ struct stk_tier_options {
     uint64_t keep_s;
     /* Whether a job of Slurm is over: 1, 0, or -1: not known. NULL: not known of any. */
     int (*job_over)(const char *job);
+    /* What processes have open, for several tiers; borrowed. NULL: the tier looks for itself. */
+    struct stk_opened_list *opened;
     /* Called for each set that was removed for room or by age; info: as for stk_tier_list(). May be
      * NULL. */
     void (*removed)(void *user, const struct stk_tier_info *info);
@@ -119,6 +122,8 @@ int stk_tier_list(struct stk_tier *t, int (*see)(void *user, const struct stk_ti
  * it stays, and why; STK_E_USAGE: there is none. */
 int stk_tier_evict(struct stk_tier *t, const char *id, bool for_room, struct stk_left *left,
                    struct stk_err *err);
+/* Whether a set may not be removed now, as for stk_tier_evict(): *err says why. */
+bool stk_tier_stays(struct stk_tier *t, const char *id, bool for_room, struct stk_err *err);
 /* Removes what a tier without sets has, but not its folder: settings, logs of copies of these
  * names, what was killed. */
 int stk_tier_clear(struct stk_tier *t, const char *const *name, size_t n, struct stk_left *left,

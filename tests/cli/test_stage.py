@@ -1,6 +1,7 @@
 """`stoker stage` as a user sees it: what it prints where, the path that can be used, the copies of a
 node, and the order in the background."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -8,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -647,6 +649,96 @@ def test_another_folder_in_the_place_of_the_copies(site):
         thread.join()
         assert [p for p in (site / "local").glob("*/last.pt")], list((site / "local").rglob("*"))
         shutil.rmtree(site / "local")
+
+
+# ---- what processes have open ----------------------------------------------------------------------
+
+OPENS = "import sys; f = open(sys.argv[1], 'rb')"
+MAPS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDONLY)
+assert libc.mmap(None, 4096, 1, 1, fd, 0) != ctypes.c_void_p(-1).value
+os.close(fd)
+"""
+STANDS = "import os, sys; os.chdir(os.path.dirname(sys.argv[1]))"
+MOUNTS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+os.mkdir(at := sys.argv[1].encode().split(b"/tier/")[0] + b"/in")
+libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_void_p]
+assert libc.unshare(0x20000) == 0 and libc.mount(None, b"/", None, 0x44000, None) == 0
+assert libc.mount(os.path.dirname(sys.argv[1]).encode(), at, None, 4096, None) == 0
+f = open(at + b"/" + os.path.basename(sys.argv[1]).encode())
+"""
+
+
+@contextlib.contextmanager
+def user_of(path, how=OPENS):
+    """A process of another session that uses a file, from the moment it says so until the end."""
+    run = subprocess.Popen([sys.executable, "-c", how + "\nprint('ready', flush=True); sys.stdin.read()", path],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert run.stdout.readline() == "ready\n"
+        yield f"process {run.pid} ("
+    finally:
+        run.communicate()
+
+
+@pytest.mark.parametrize("how", [OPENS, MAPS, STANDS, pytest.param(MOUNTS, marks=needs_root)],
+                         ids=["opens", "maps", "stands", "mounts"])
+def test_a_copy_that_a_process_has_open_is_not_evicted(site, how):
+    copy = only_line(stage(site, "img", "tier"))
+    with user_of(next(copy.rglob("*.jpg")), how) as who:
+        done = stage(site, "--evict", "img", "tier", rc=3)
+        assert who in done.err and f"uses {copy}" in done.err
+        same_tree(copy, site / "img")
+    assert stage(site, "--evict", "img", "tier").rc == 0 and not copy.exists()
+
+
+def test_a_copy_that_a_process_has_open_leaves_no_room(site):
+    """A training whose launcher has ended with its session reads on."""
+    make_images(site / "other", classes=3, per_class=8, seed=2)
+    limit = ("--limit", str(int(1.5 * sum(f.stat().st_size for f in (site / "img").rglob("*.jpg")))))
+    copy = pathlib.Path(in_a_session(site, "img", "tier", *limit).stdout.strip())
+    with user_of(next(copy.rglob("*.jpg"))) as who:
+        done = stage(site, "other", "tier", *limit, rc=3)
+        assert only_line(done) == site / "other" and who in done.err and f"uses {copy}" in done.err
+        os.utime(copy.parents[1] / "ledger", (1, 1))  # nor by age
+        stage(site, "other", "tier", *limit, rc=3)
+        same_tree(copy, site / "img")
+    os.utime(copy.parents[1] / "ledger")
+    done = stage(site, "other", "tier", *limit)
+    assert not copy.exists() and f"no job uses: {copy}\n" in done.err
+
+
+def test_copies_of_a_session_that_is_over_and_that_a_process_has_open(site):
+    tier, copy = old_tier(site)
+    env = {"STOKER_SCRATCH": site / "local"}
+    with user_of(next(copy.rglob("*.jpg"))) as who:
+        done = in_a_session(site, "--list", env=env)
+        assert done.returncode == 0 and who in done.stdout + done.stderr and f"{tier}: " in done.stdout + done.stderr
+        same_tree(copy, site / "img")
+    in_a_session(site, "--list", env=env)
+    assert not tier.exists()
+
+
+def test_an_open_copy_of_another_tier_is_another(site):
+    copy, other = only_line(stage(site, "img", "tier")), only_line(stage(site, "img", "second"))
+    with user_of(next(copy.rglob("*.jpg"))):
+        stage(site, "--evict", "img", "second")
+    assert copy.exists() and not other.exists()
+
+
+@pytest.mark.parametrize("src, dst", [("a\nb", "tier"), ("img", "a\ntier"), ("a\nb", "--background"), ("img", "")])
+def test_a_newline_in_a_path(site, src, dst):
+    """What reads a line would take the first half for the path."""
+    (site / "img/of").write_text(str(site))  # no other test has begun to stage it
+    shutil.copytree(site / "img", site / "a\nb")
+    done = stage(site, src, *[dst] * bool(dst), env={} if dst else {"STOKER_SCRATCH": site / "a\nb"}, rc=2)
+    assert "newline" in done.err and not done.out and not (site / "tier").exists()
+    assert not (site / "a\ntier").exists()
 
 
 def test_no_index_is_left_where_programs_list(stoker, images, tmp_path):
