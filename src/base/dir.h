@@ -1,7 +1,8 @@
 /*
  * dir.h - the only way stoker lists a folder. readdir() returns NULL at the end and after an error
- * alike, and a list that ends early reads as a smaller dataset; here an error is kept until
- * stk_dir_end() reports it. (tests/security/test_source.py checks that nothing else calls readdir().)
+ * alike (glibc's even takes ENOENT for the end), and a list that ends early reads as a smaller
+ * dataset; here an error is kept until stk_dir_end() reports it. (tests/security/test_source.py checks
+ * that nothing else lists.)
  *
  *     struct stk_dir d;
  *     int rc = stk_dir_open(&d, path, err);
@@ -19,10 +20,12 @@
 #include "base/err.h"
 
 struct stk_dir {
-    DIR *stream; /* NULL: not open */
+    int fd;
+    char *list;      /* what the kernel returned last; NULL: not open */
+    size_t at, have; /* in list */
     const char *path;
-    int error;      /* errno of the first failure; 0: none */
-    char *entry;    /* the entry that could not be looked at; NULL: it was the folder */
+    int error;   /* errno of the first failure; 0: none */
+    char *entry; /* the entry that could not be looked at; NULL: it was the folder */
 };
 
 /* path: borrowed until the end, for messages. All of them leave d valid for stk_dir_end(), also

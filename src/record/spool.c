@@ -264,7 +264,7 @@ static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
         struct stk_err why = {0};
         int rc = !f                 ? stk_err_nomem(&why, sizeof *f)
                  : f->done && !last ? 0
-                                    : copy_file(c, f, dirfd(d.stream), &why);
+                                    : copy_file(c, f, d.fd, &why);
         if (rc && !first) {
             first = rc;
             if (err)

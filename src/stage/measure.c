@@ -329,7 +329,7 @@ static void remove_left(const char *folder)
     int rc = stk_dir_open(&d, folder, NULL);
     for (const struct dirent *e; (e = stk_dir_next(&d));)
         if (strncmp(e->d_name, FOLDER ".", sizeof FOLDER) == 0)
-            (void)remove_one(dirfd(d.stream), e->d_name, (int64_t)time(NULL) - LEFT_S);
+            (void)remove_one(d.fd, e->d_name, (int64_t)time(NULL) - LEFT_S);
     (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }
 

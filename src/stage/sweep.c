@@ -121,7 +121,7 @@ static void sweep_folder(struct sweeping *s, const char *root)
     uint64_t seen = 0;
     for (const struct dirent *e; seen < TIERS_MAX && (e = stk_dir_next(&d));) {
         seen += job_of(e->d_name, job);
-        sweep_one(s, dirfd(d.stream), root, e->d_name);
+        sweep_one(s, d.fd, root, e->d_name);
     }
     (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }

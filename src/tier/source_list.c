@@ -166,7 +166,7 @@ static int take_entry(struct lister *l, const struct node *in, struct stk_dir *d
 static int read_folder(struct lister *l, struct node *n, struct stk_dir *d, struct stk_err *err)
 {
     struct stat sb;
-    if (fstat(dirfd(d->stream), &sb) < 0)
+    if (fstat(d->fd, &sb) < 0)
         return stk_err_sys(err, d->path, "stat");
     n->dev = sb.st_dev;
     n->ino = sb.st_ino;

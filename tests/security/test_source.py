@@ -19,8 +19,8 @@ CALLS = ("creat", "mkdir", "mkdirat", "mkdtemp", "mkstemp", "mkostemp", "mkstemp
          "mdb_env_open", "mdb_env_copy", "mdb_env_copy2")
 FLAGS = ("O_CREAT", "O_TMPFILE", "O_TRUNC", "H5F_ACC_TRUNC", "H5F_ACC_EXCL", "H5F_ACC_RDWR")
 
-LISTING = ("opendir", "fdopendir", "readdir", "readdir_r", "readdir64", "getdents64", "scandir", "scandirat",
-           "fts_open", "fts_read", "ftw", "nftw", "glob")
+LISTING = ("opendir", "fdopendir", "readdir", "readdir_r", "readdir64", "getdents64", "SYS_getdents64", "scandir",
+           "scandirat", "fts_open", "fts_read", "ftw", "nftw", "glob")
 LISTS = "src/base/dir.c"
 
 # file: {call: why it is right there}
@@ -45,7 +45,7 @@ def uses(path):
     """What of the above is in a file."""
     code = code_of(path)
     found = set(re.findall(r"(?<![\w.>])([A-Za-z]\w*)\s*\(", code)) & {*CALLS, *LISTING}
-    found |= set(re.findall(r"\w+", code)) & set(FLAGS)
+    found |= set(re.findall(r"\w+", code)) & {*FLAGS, "SYS_getdents64"}
     modes = re.findall(r'\bfopen\s*\([^;"]*"(\w[^"]*)"', code)
     return found | ({"fopen"} if any(set(m) & set("wax+") for m in modes) else set())
 
@@ -72,7 +72,7 @@ def test_folders_are_listed_in_one_place():
     wrong = [f"{name}: {use}" for name, path in sources().items()
              if name != LISTS and not name.startswith(FOREIGN) for use in sorted(uses(path) & set(LISTING))]
     assert not wrong, "not through base/dir.h:\n" + "\n".join(wrong)
-    assert uses(ROOT / LISTS) >= {"fdopendir", "readdir"}
+    assert "SYS_getdents64" in uses(ROOT / LISTS)
 
 
 def test_exceptions_are_used():

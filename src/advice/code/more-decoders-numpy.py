@@ -7,4 +7,4 @@ with ProcessPoolExecutor(COUNT) as workers:
     while ahead:
         result = ahead.popleft().result()   # in the order of `samples`
         ahead.extend(workers.submit(decode, x) for x in islice(todo, 1))
-        pass
+        pass   # what your loop does with `result`, one after another: training

@@ -89,7 +89,7 @@ bool stk_tar_goes_on(const char *path, const char *member, size_t len)
     int rc = folder ? stk_dir_open(&d, folder, NULL) : STK_E_NOMEM;
     for (int i = 0; !rc && !found && i < LOOK_AT && (e = stk_dir_next(&d)); i++)
         found = (e->d_type == DT_REG || e->d_type == DT_UNKNOWN) &&
-                file_goes_on(dirfd(d.stream), e->d_name, member, len);
+                file_goes_on(d.fd, e->d_name, member, len);
     if (folder)
         (void)stk_dir_end(&d, rc, NULL); /* then the archive is reported as truncated */
     free(folder);

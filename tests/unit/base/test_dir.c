@@ -41,13 +41,24 @@ static void error_is_not_the_end(void)
     struct stk_err err = {0};
     CHECK_INT(stk_dir_open(&d, make_folder(), NULL), 0);
     int null = open("/dev/null", O_RDONLY);
-    CHECK(dup2(null, dirfd(d.stream)) >= 0); /* getdents64() fails from now on */
+    CHECK(dup2(null, d.fd) >= 0); /* getdents64() fails from now on */
     close(null);
     CHECK(!stk_dir_next(&d) && !stk_dir_next(&d));
     CHECK_INT(stk_dir_end(&d, 0, &err), STK_E_SYS);
     CHECK(err.sys_errno == ENOTDIR && strstr(err.what, "read the folder: "));
     CHECK_INT(stk_dir_open(&d, scratch_path("list"), NULL), 0);
     CHECK_INT(stk_dir_end(&d, STK_E_CORRUPT, NULL), STK_E_CORRUPT); /* the caller's own error */
+}
+
+static void removed_folder_has_no_entries(void)
+{
+    struct stk_dir d;
+    const char *path = scratch_path("gone");
+    CHECK_INT(mkdir(path, 0700), 0);
+    CHECK_INT(stk_dir_open(&d, path, NULL), 0);
+    CHECK_INT(rmdir(path), 0);
+    CHECK(!stk_dir_next(&d));
+    CHECK_INT(stk_dir_end(&d, 0, NULL), 0);
 }
 
 static void entry_that_cannot_be_looked_at_is_named(void)
@@ -60,10 +71,10 @@ static void entry_that_cannot_be_looked_at_is_named(void)
     memset(unknown.d_name, 'x', sizeof unknown.d_name - 1);
     CHECK(stk_dir_type(&d, &unknown) == DT_UNKNOWN); /* no such file: gone by now */
     CHECK_INT(d.error, 0);
-    int null = open("/dev/null", O_RDONLY | O_PATH), own = dup(dirfd(d.stream));
-    close(dirfd(d.stream));
+    int null = open("/dev/null", O_RDONLY | O_PATH), own = dup(d.fd);
+    close(d.fd);
     CHECK(!stk_dir_stat(&d, &unknown, 0, &st)); /* EBADF */
-    CHECK(dup2(own, dirfd(d.stream)) >= 0);
+    CHECK(dup2(own, d.fd) >= 0);
     close(own);
     close(null);
     CHECK_INT(stk_dir_end(&d, 0, &err), STK_E_SYS);
@@ -89,6 +100,7 @@ int main(int argc, char **argv)
     scratch_begin();
     CHECK_RUN(list_has_all_but_the_dots);
     CHECK_RUN(error_is_not_the_end);
+    CHECK_RUN(removed_folder_has_no_entries);
     CHECK_RUN(entry_that_cannot_be_looked_at_is_named);
     CHECK_RUN(missing_folder_is_an_error_unless_it_is_optional);
     scratch_done();
