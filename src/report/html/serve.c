@@ -240,11 +240,10 @@ static void admit(struct server *s)
     }
 }
 
-/* True if one of them asked for the page. */
-static bool attend(struct server *s)
+/* *last: when one of them asked for the page. */
+static void attend(struct server *s, double *last)
 {
     struct pollfd p[GUESTS + 1] = {{.fd = s->fd, .events = POLLIN}};
-    bool asked = false;
     for (size_t i = 0; i < GUESTS; i++)
         p[i + 1] = (struct pollfd){.fd = s->guest[i].fd, .events = POLLIN};
     if (poll(p, GUESTS + 1, TICK_MS) > 0 && p[0].revents)
@@ -252,12 +251,12 @@ static bool attend(struct server *s)
     for (size_t i = 0; i < GUESTS; i++) {
         struct guest *g = &s->guest[i];
         int state = g->fd >= 0 ? read_more(g) : 0;
-        if (state == 1)
-            asked = serve_one(s, g->fd, g->text) || asked;
-        if (g->fd >= 0 && (state || now(s) >= g->until_s))
+        double then = now(s);
+        if (state == 1 && serve_one(s, g->fd, g->text))
+            *last = then;
+        if (g->fd >= 0 && (state || then >= g->until_s))
             leave(g);
     }
-    return asked;
 }
 
 static int serve_all(struct server *s, struct stk_err *err)
@@ -269,7 +268,7 @@ static int serve_all(struct server *s, struct stk_err *err)
     for (size_t i = 0; i < GUESTS; i++)
         s->guest[i].fd = -1;
     while (now(s) < last + s->how->idle_s && !s->how->stop(s->how->user))
-        last = attend(s) ? now(s) : last;
+        attend(s, &last);
     for (size_t i = 0; i < GUESTS; i++)
         if (s->guest[i].fd >= 0)
             leave(&s->guest[i]);
