@@ -43,6 +43,7 @@ static struct stk_verdict decide(const struct shown *s, double within, size_t am
     if (!isfinite(half) || !isfinite(log_times))
         return v;
     v.ci = (struct stk_interval){exp(log_times - half), exp(log_times + half)};
+    v.coarse = s->rounding > half / 2;
     v.kind = v.ci.hi <= 1 + within && v.ci.lo >= 1 / (1 + within) ? STK_VERDICT_SAME
              : v.ci.lo > 1                                        ? STK_VERDICT_FASTER
              : v.ci.hi < 1                                        ? STK_VERDICT_SLOWER
@@ -129,16 +130,17 @@ const char *stk_verdict_word(const struct stk_verdict *v, char *buf, size_t size
 static void unseen_text(const struct stk_verdict *v, char *buf, size_t size)
 {
     double unseen = reach_of(v);
+    const char *rounded = v->coarse ? ", for the times are rounded" : "";
     if (!stk_interval_known(v->ci))
         snprintf(buf, size, "%s", v->runs > 1 ? "the noise of the runs is not known"
                                               : "one run of each does not show the noise");
     else if (!(unseen < BLIND))
         snprintf(buf, size, "%zu runs of each show no difference of any size", v->runs);
     else if (unseen < 2)
-        snprintf(buf, size, "a difference up to %.0f %% would not have been seen",
-                 percent_of(unseen));
+        snprintf(buf, size, "a difference up to %.0f %% would not have been seen%s",
+                 percent_of(unseen), rounded);
     else
-        snprintf(buf, size, "a difference up to %.2gx would not have been seen", unseen);
+        snprintf(buf, size, "a difference up to %.2gx would not have been seen%s", unseen, rounded);
 }
 
 const char *stk_verdict_text(const struct stk_verdict *v, char *buf, size_t size)

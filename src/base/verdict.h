@@ -26,6 +26,7 @@ struct stk_verdict {
     struct stk_interval ci; /* of it, 95 %; NaN: the noise is not known */
     size_t runs;            /* of each; of the one that has fewer */
     size_t more;            /* that many more of each would show it; 0: it is known, or no number is */
+    bool coarse; /* most of the interval is the step in which the times were counted */
 };
 
 /* Runs of one thing. */

@@ -57,12 +57,12 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
                                             : "");
     if (s->unjudged)
         stk_buf_printf(out,
-                       "%s the data has %llu step%s for each of %lu, and %llu are needed until the "
-                       "first and those read ahead do not decide. Generate more (dataset.files), or "
-                       "let epochs read the storage again (reader.cache=drop)",
-                       s->most ? "; more are not known:" : ":", (unsigned long long)s->steps,
-                       s->steps == 1 ? "" : "s", (unsigned long)s->unjudged,
-                       (unsigned long long)s->steps_needed);
+                       "%s with %lu accelerator%s, the data has %llu step%s for each, and %llu are "
+                       "needed until the first and those read ahead do not decide. Generate more "
+                       "(dataset.files), or let epochs read the storage again (reader.cache=drop)",
+                       s->most ? "; more are not known:" : ":", (unsigned long)s->unjudged,
+                       s->unjudged == 1 ? "" : "s", (unsigned long long)s->steps,
+                       s->steps == 1 ? "" : "s", (unsigned long long)s->steps_needed);
     stk_buf_puts(out, ".\n");
 }
 

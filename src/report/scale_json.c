@@ -125,6 +125,7 @@ static void write_choices(const struct stk_scaling_series *s, struct stk_jw *w)
         stk_jw_key(w, stk_wish_id((enum stk_wish)k));
         stk_jw_open(w, '{');
         put_n(w, "n", c->found, c->found ? s->row[c->row].n : 0);
+        stk_jw_put_bool(w, "known", c->found && c->known);
         stk_jw_put_str(w, "sentence", c->sentence);
         stk_jw_put_str(w, "reason", c->reason);
         stk_jw_close(w, '}');

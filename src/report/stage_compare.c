@@ -175,30 +175,57 @@ static void put_flat_text(const struct stk_bend *b, unsigned long long first, st
                        (unsigned long long)b->rises_at);
 }
 
+/* The most that its jobs moved together, as the table has it: other forms may move more. */
+static void put_together(const struct stk_compare *c, const struct stk_compare_form *f,
+                         struct stk_buf *out)
+{
+    const struct stk_compare_times *most = f->times;
+    char total[32];
+    for (size_t i = 1; i < f->ntimes; i++)
+        if ((double)f->times[i].n / f->times[i].last_s > (double)most->n / most->last_s)
+            most = &f->times[i];
+    double rate = (double)c->bytes * (double)most->n / most->last_s;
+    stk_buf_printf(out, "; the most that jobs of this form moved together was %s/s, with %llu",
+                   stk_format_size((uint64_t)rate, total, sizeof total),
+                   (unsigned long long)most->n);
+}
+
+/* It takes longer from some number on, but no law says from which. */
+static void put_no_law(const struct stk_compare_form *f, struct stk_buf *out)
+{
+    const struct stk_bend *b = &f->bend;
+    if (!b->rises_at)
+        return;
+    if (f->ntimes < STK_BEND_POINTS)
+        stk_buf_printf(out, "; where it bends is not known from %zu numbers of jobs", f->ntimes);
+    else
+        stk_buf_printf(out, "; where between %llu and %llu jobs it bends is not known",
+                       (unsigned long long)b->flat_to, (unsigned long long)b->rises_at);
+}
+
 /* Empty: nothing can be said. */
 static void put_bend_text(const struct stk_compare *c, const struct stk_compare_form *f,
                           struct stk_buf *out)
 {
     const struct stk_bend *b = &f->bend;
-    char range[64], total[32];
-    double one = (double)c->bytes / b->t1_s;
-    bool here = c->via->can & STK_VIA_CHOOSES;
+    char range[64];
     if (f->ntimes < 2 && b->kind == STK_BEND_UNKNOWN)
         return;
     stk_buf_printf(out, "%s: ", f->form->id);
     put_flat_text(b, f->times[0].n, out);
     if (b->kind == STK_BEND_FLAT)
         stk_buf_puts(out, ", the most measured");
-    else if (b->kind != STK_BEND_UNKNOWN && b->poor)
+    else if (b->kind == STK_BEND_UNKNOWN)
+        put_no_law(f, out);
+    else if (b->poor)
         stk_buf_puts(out, "; no law fits");
     else if (b->kind == STK_BEND_LIMIT)
-        stk_buf_printf(out, "; bends at %.3g%s, where the jobs take all that %s, %s/s", b->at,
-                       interval(b->ci, 1, range, sizeof range),
-                       here ? "the storage, or this node, can give" : "the storage can give",
-                       stk_format_size((uint64_t)(one * b->at), total, sizeof total));
+        stk_buf_printf(out, "; bends at %.3g%s", b->at, interval(b->ci, 1, range, sizeof range));
     else if (b->kind == STK_BEND_CONTENTION)
         stk_buf_printf(out, "; no bend: every further job adds %.3g %% of the time of one%s",
                        100 * b->share, interval(b->ci, 100, range, sizeof range));
+    if (b->rises_at)
+        put_together(c, f, out);
     stk_buf_putc(out, '.');
 }
 
@@ -214,12 +241,33 @@ static const struct stk_compare_form *rival_of(const struct stk_compare *c,
     return least;
 }
 
+/* Nothing is known of the data as it is. */
+static void put_without_files(const struct stk_compare *c, const struct stk_compare_form *best,
+                              struct stk_buf *out)
+{
+    const struct stk_compare_form *other = rival_of(c, best);
+    char text[STK_VERDICT_TEXT];
+    const struct stk_verdict v = stk_compare_verdict(best, other);
+    stk_buf_printf(out,
+                   "Whether a form is faster than files is not known: files were not measured. %s "
+                   "against %s: %s.",
+                   best->form->id, other->form->id, stk_verdict_text(&v, text, sizeof text));
+}
+
+/* Never empty: a page shows it above everything else. */
 static void put_best_text(const struct stk_compare *c, struct stk_buf *out)
 {
     const struct stk_compare_form *best = stk_compare_best(c), *files = &c->form[STK_FORM_FILES];
     const struct stk_compare_form *other = best && best != files ? files : rival_of(c, files);
     char a[32], text[STK_VERDICT_TEXT];
-    if (!best || !other || !has_times(files))
+    if (!best)
+        stk_buf_puts(out, "No form was measured.");
+    else if (!rival_of(c, best))
+        stk_buf_printf(out, "One form was measured, %s: there is none to compare it with.",
+                       best->form->id);
+    else if (!has_times(files))
+        put_without_files(c, best, out);
+    if (out->len)
         return;
     struct stk_verdict v = best == files ? stk_compare_verdict(other, files)
                                          : stk_compare_verdict(best, files);

@@ -153,6 +153,29 @@ static size_t best_row(const struct stk_scaling_series *s, score *f)
     return best;
 }
 
+typedef struct stk_verdict judge(const struct stk_scaling_series *s,
+                                 const struct stk_scaling_row *a,
+                                 const struct stk_scaling_row *b, size_t among);
+
+/* The N that comes nearest to the chosen one, as measured, of which the runs do not show whether it
+ * is better or worse: *v is the chosen one against it. NULL: none. */
+static const struct stk_scaling_row *rival_of(const struct stk_scaling_series *s,
+                                              const struct stk_scaling_row *chosen, judge *of,
+                                              struct stk_verdict *v)
+{
+    const struct stk_scaling_row *rival = NULL;
+    for (const struct stk_scaling_row *r = &s->row[s->base]; r < s->row + s->nrows; r++) {
+        if (!r->runs || r == chosen)
+            continue;
+        const struct stk_verdict one = of(s, chosen, r, s->nrows - 1);
+        if (one.kind == STK_VERDICT_NOT_KNOWN && (!rival || one.times < v->times)) {
+            rival = r;
+            *v = one;
+        }
+    }
+    return rival;
+}
+
 /* The smallest N that is not shown to be slower than the fastest, and is hardly slower; NULL: none.
  * Of all others that are not shown to be slower, *doubt is the fastest as measured. */
 static const struct stk_scaling_row *nearly_as_fast(const struct stk_scaling_series *s,
@@ -182,12 +205,15 @@ static void choose_fastest(const struct stk_scaling *all, const struct stk_scali
     const struct stk_scaling_row *other = near ? first : doubt;
     char n[80], text[STK_VERDICT_TEXT];
     c->row = (size_t)((near ? near : first) - s->row);
-    describe(all, s, other && !near ? "Fastest measured" : "Fastest", c);
-    if (other && s->noise.dof >= 1) { /* of single runs a caution speaks */
+    c->known = !other || near;
+    describe(all, s, c->known ? "Fastest" : "Fastest measured", c);
+    if (other) {
         const struct stk_verdict v =
             stk_scaling_verdict(s, other, s, &s->row[c->row], s->nrows - 1);
-        because(c, "%s against it: %s", stk_scaling_n(all, other->n, n, sizeof n),
-                stk_verdict_text(&v, text, sizeof text));
+        because(c, "%s against it: %s%s", stk_scaling_n(all, other->n, n, sizeof n),
+                stk_verdict_text(&v, text, sizeof text),
+                c->row == s->last ? "; it is the largest N measured: more might be faster still"
+                                  : "");
     } else if (only_one(s))
         because(c, "no other N was measured");
     else if (first < &s->row[s->last])
@@ -206,20 +232,26 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
         const struct stk_scaling_row *r = &s->row[i];
         if (!r->runs || i == first)
             continue;
-        const struct stk_verdict su = stk_scaling_verdict_of_su(s, r, &s->row[first]);
+        const struct stk_verdict su = stk_scaling_verdict_of_su(s, r, &s->row[first], 1);
         if (stk_interval_known(su.ci) && su.kind != STK_VERDICT_SLOWER &&
             stk_scaling_verdict(s, r, s, &s->row[c->row], 1).kind == STK_VERDICT_FASTER)
             c->row = i;
     }
-    describe(all, s, "Cheapest", c);
+    struct stk_verdict v;
+    const struct stk_scaling_row *rival =
+        c->row == first ? rival_of(s, &s->row[first], stk_scaling_verdict_of_su, &v) : NULL;
+    char n[80], text[STK_VERDICT_TEXT];
+    c->known = !rival;
+    describe(all, s, rival ? "Cheapest measured" : "Cheapest", c);
     if (c->row != first) {
-        const struct stk_verdict v =
-            stk_scaling_verdict(s, &s->row[c->row], s, &s->row[first], 1);
-        char n[80], text[STK_VERDICT_TEXT];
+        v = stk_scaling_verdict(s, &s->row[c->row], s, &s->row[first], 1);
         because(c, "its SUs are not shown to be more than those of %s, against which it is %s",
                 stk_scaling_n(all, s->row[first].n, n, sizeof n),
                 stk_verdict_text(&v, text, sizeof text));
-    } else if (only_one(s))
+    } else if (rival)
+        because(c, "the SUs of %s against its: %s", stk_scaling_n(all, rival->n, n, sizeof n),
+                stk_verdict_text(&v, text, sizeof text));
+    else if (only_one(s))
         because(c, "no other N was measured");
     else if (c->row == s->base)
         because(c, "no larger N costs fewer SUs for the same work");
@@ -241,7 +273,7 @@ static const struct stk_law_fit *smoothing_law(const struct stk_laws *l)
 static double law_share(const struct stk_scaling_series *s)
 {
     const struct stk_law_fit *f = smoothing_law(s->laws);
-    if (!f || !(s->noise.dof >= 1))
+    if (!f || !(s->noise.dof >= 1) || !stk_laws_known(s->laws))
         return 0;
     double spare = (double)s->laws->npoints - (double)f->ncoef;
     return fmin(1, TRUST * spare * pow(s->noise.relative_sd, 2) / f->rss);
@@ -270,6 +302,16 @@ static size_t best_balance(const struct stk_scaling *all, const struct stk_scali
     return best;
 }
 
+/* Adds to the reason what the runs do not show. */
+static void doubt_balance(const struct stk_scaling *all, const struct stk_scaling_row *rival,
+                          const struct stk_verdict *v, struct stk_choice *c)
+{
+    size_t len = strlen(c->reason);
+    char n[80], text[STK_VERDICT_TEXT];
+    snprintf(c->reason + len, sizeof c->reason - len, "; time times SUs of %s against its: %s",
+             stk_scaling_n(all, rival->n, n, sizeof n), stk_verdict_text(v, text, sizeof text));
+}
+
 /* No preference for small N: a choice that leans to one side errs to that side. */
 static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_series *s,
                             struct stk_choice *c)
@@ -280,7 +322,11 @@ static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_se
     size_t anywhere = best_balance(all, s, UINT64_MAX);
     c->row = best_balance(all, s, flat ? p->n : UINT64_MAX);
     const char *by = s->law_share > 0.5 ? ", by the law" : "";
-    describe(all, s, "Balanced", c);
+    struct stk_verdict v;
+    const struct stk_scaling_row *rival =
+        rival_of(s, &s->row[c->row], stk_scaling_verdict_of_balance, &v);
+    c->known = !rival;
+    describe(all, s, rival ? "Balanced as measured" : "Balanced", c);
     if (only_one(s))
         because(c, "no other N was measured");
     else if (anywhere != c->row)
@@ -292,6 +338,8 @@ static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_se
                 by);
     else
         because(c, "beyond it 1 %% more speed costs more than 1 %% more SUs%s", by);
+    if (rival)
+        doubt_balance(all, rival, &v, c);
 }
 
 /* The cheapest of those that meet the deadline. */
@@ -313,7 +361,7 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
     c->found = c->row < s->nrows;
     if (c->found) {
         describe(all, s, "Deadline", c);
-        because(c, "it is the cheapest N that finished within %s%s%s", d,
+        because(c, "of the N that finished within %s%s, it cost least%s", d,
                 all->study->metric ? "" : ", slow runs included", fewer);
         return;
     }
@@ -343,7 +391,7 @@ static void choose_within_price(const struct stk_scaling *all, const struct stk_
     c->found = c->row < s->nrows;
     if (c->found) {
         describe(all, s, "Within the price", c);
-        because(c, "it is the fastest N that costs at most %.3gx the SUs", limit);
+        because(c, "of the N that cost at most %.3gx the SUs, it was the fastest", limit);
     } else {
         snprintf(c->sentence, sizeof c->sentence,
                  "Within the price: no N that was measured costs at most %.3gx the SUs", limit);
@@ -361,7 +409,7 @@ void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series
     if (s->base >= s->nrows)
         return;
     for (int w = 0; w <= STK_WISH_BALANCED; w++)
-        s->choice[w].found = true;
+        s->choice[w].found = s->choice[w].known = true;
     choose_fastest(all, s, &s->choice[STK_WISH_FASTEST]);
     choose_cheapest(all, s, &s->choice[STK_WISH_CHEAPEST]);
     choose_balanced(all, s, &s->choice[STK_WISH_BALANCED]);

@@ -189,9 +189,9 @@ void stk_bend_fit(const struct stk_law_data *d, struct stk_bend *out)
             c.weight[i] = stk_median_worth(d->point[i].runs);
         }
         find_flat(d, out);
-        if (out->rises_at)
+        if (out->rises_at && !out->unclear_at && c.n >= STK_BEND_POINTS)
             fit_laws(d, &c, out);
-        else if (!out->unclear_at)
+        else if (!out->rises_at && !out->unclear_at)
             set_flat(&c, out);
     }
     free(c.log_t);

@@ -6,6 +6,8 @@
  *   limit       t = T1 max(1, N / B): every job runs as if alone until B of them need all that the
  *               storage can give; beyond that they share it, and the time grows with N
  *   contention  t = T1 (1 + f (N - 1)): every further job adds the same, from the second on
+ * None is fitted if the runs leave it unclear whether an N before the rise takes longer: a law
+ * would name a bend among N of which nothing is known.
  */
 #ifndef STK_SCALING_BEND_H
 #define STK_SCALING_BEND_H
@@ -14,7 +16,7 @@
 #include "scaling/law.h"
 
 enum stk_bend_kind {
-    STK_BEND_UNKNOWN, /* fewer than two N, or their runs show neither */
+    STK_BEND_UNKNOWN, /* fewer than two N, or the runs do not show where it bends */
     STK_BEND_FLAT,    /* every measured N is shown to take as long as the smallest */
     STK_BEND_LIMIT,
     STK_BEND_CONTENTION,
@@ -24,6 +26,7 @@ const char *stk_bend_id(enum stk_bend_kind kind); /* "limit" */
 
 #define STK_BEND_TOLERANCE 0.10 /* longer than T1 by less than this counts as flat, */
 #define STK_BEND_WITHIN    0.20 /* if the runs show that it is not longer by more than this */
+#define STK_BEND_POINTS    3    /* N that a law needs: any two points are on a curve of it */
 
 struct stk_bend {
     enum stk_bend_kind kind;

@@ -84,6 +84,27 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
     return 0;
 }
 
+/* A table of whole seconds shows "± 0.00" and no difference: the reason must be said. */
+static int look_at_rounding(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    double least = INFINITY;
+    char step[40];
+    for (size_t i = s->base; i < s->nrows; i++)
+        least = s->row[i].runs ? fmin(least, s->row[i].cost.median) : least;
+    if (!(s->step / least > STK_VERDICT_ALIKE))
+        return 0;
+    if (s->step < 1)
+        snprintf(step, sizeof step, "in steps of %g%s", s->step, all->study->metric ? "" : " s");
+    else
+        snprintf(step, sizeof step, "%s",
+                 all->study->metric ? "whole numbers" : "in whole seconds");
+    return stk_scaling_warn(all, index, "rounded", err,
+                            "the %s are %s: that alone leaves the smallest of them uncertain by "
+                            "%.0f %%, however many runs agree",
+                            all->study->metric ? "values" : "times", step, 50 * s->step / least);
+}
+
 static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
@@ -296,8 +317,9 @@ static int look_at_fit(struct stk_scaling *all, size_t index, struct stk_err *er
 int stk_scaling_cautions(struct stk_scaling *all, size_t series, struct stk_err *err)
 {
     static look *const looks[] = {
-        look_at_failures,   look_at_noise, stk_scaling_modes, look_at_spread, look_at_kinds,
-        look_at_allocation, look_at_base,  look_at_launch,    look_at_shape,  look_at_fit};
+        look_at_failures, look_at_noise, look_at_rounding, stk_scaling_modes, look_at_spread,
+        look_at_kinds,    look_at_allocation, look_at_base,  look_at_launch,
+        look_at_shape,    look_at_fit};
     int rc = 0;
     for (size_t i = 0; i < sizeof looks / sizeof *looks && !rc; i++)
         rc = looks[i](all, series, err);

@@ -78,7 +78,8 @@ struct stk_laws {
     char reason[240]; /* for the choice: a sentence */
 };
 
-#define STK_LAW_POOR 0.15
+#define STK_LAW_POOR      0.15
+#define STK_LAW_UNDECIDED 0.5 /* a serial part with a wider interval counts as unknown */
 #define STK_LAW_EDGE                                                                               \
     0.05              /* a law that misses the last point by more predicts nothing beyond it       \
                        */
@@ -88,6 +89,8 @@ struct stk_laws {
 void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct stk_law_fit *out);
 /* Fits all laws and chooses one. */
 void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *out);
+/* Whether a law fits, and its serial part is known to better than half of everything. */
+bool stk_laws_known(const struct stk_laws *l);
 /* The time the law gives for n; NaN when it gives none. */
 double stk_law_time(const struct stk_law_fit *f, double n);
 double stk_law_time_of(enum stk_law_kind kind, bool weak, const double coef[3], double n);

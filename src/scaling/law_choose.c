@@ -177,3 +177,9 @@ void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction 
              l->rival >= 0 ? "; the interval includes that of " : "",
              l->rival >= 0 ? stk_law_name((enum stk_law_kind)l->rival) : "");
 }
+
+bool stk_laws_known(const struct stk_laws *l)
+{
+    return l->chosen >= 0 && !l->poor && stk_interval_known(l->serial_ci) &&
+           l->serial_ci.hi - l->serial_ci.lo <= STK_LAW_UNDECIDED;
+}

@@ -12,7 +12,11 @@ struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
 /* The same of their SUs in place of their times: they have the same noise. */
 struct stk_verdict stk_scaling_verdict_of_su(const struct stk_scaling_series *s,
                                              const struct stk_scaling_row *a,
-                                             const struct stk_scaling_row *b);
+                                             const struct stk_scaling_row *b, size_t among);
+/* The same of their time times their SUs, which has twice the noise of either. */
+struct stk_verdict stk_scaling_verdict_of_balance(const struct stk_scaling_series *s,
+                                                  const struct stk_scaling_row *a,
+                                                  const struct stk_scaling_row *b, size_t among);
 /* The error (95 %) of the logarithm of the ratio of two rows' medians. NaN: noise unknown. */
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b);

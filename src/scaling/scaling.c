@@ -322,12 +322,31 @@ struct stk_verdict stk_scaling_verdict(const struct stk_scaling_series *s,
 
 struct stk_verdict stk_scaling_verdict_of_su(const struct stk_scaling_series *s,
                                              const struct stk_scaling_row *a,
-                                             const struct stk_scaling_row *b)
+                                             const struct stk_scaling_row *b, size_t among)
 {
     struct stk_noise room[2];
     const struct stk_timed x = timed(s, a, a->relative_su, &room[0]),
                            y = timed(s, b, b->relative_su, &room[1]);
-    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1);
+    return stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, among);
+}
+
+struct stk_verdict stk_scaling_verdict_of_balance(const struct stk_scaling_series *s,
+                                                  const struct stk_scaling_row *a,
+                                                  const struct stk_scaling_row *b, size_t among)
+{
+    const struct stk_scaling_row *row[2] = {a, b};
+    struct stk_noise room[2], twice[2];
+    struct stk_timed side[2];
+    for (size_t k = 0; k < 2; k++) {
+        side[k] = timed(s, row[k], row[k]->relative_su * row[k]->work_cost, &room[k]);
+        twice[k] = *side[k].noise;
+        twice[k].relative_sd *= 2;
+        side[k].step = 2 - 2 * pow(1 - side[k].step / 2, 2); /* rounded twice */
+    }
+    bool shared = side[0].noise == side[1].noise;
+    side[0].noise = &twice[0];
+    side[1].noise = shared ? &twice[0] : &twice[1];
+    return stk_verdict_of(&side[0], &side[1], STK_VERDICT_ALIKE, among);
 }
 
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,

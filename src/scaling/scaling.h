@@ -99,8 +99,9 @@ const char *stk_wish_id(enum stk_wish w); /* "fastest", "max-relative-su" */
 
 struct stk_choice {
     bool asked, found;
+    bool known; /* the runs show it; otherwise it is the N that was best as measured */
     size_t row; /* of the N */
-    char sentence[384], reason[320];
+    char sentence[384], reason[640];
 };
 
 struct stk_scaling_series {

@@ -542,7 +542,7 @@ def test_too_few_steps_judge_nothing(stoker, tmp_path):
     got = stoker(*options, "--set", "training.batch=8")
     result = json.loads(out.read_text())["result"]
     assert (result["points"], result["most_ranks"], result["ranks_not_judged"]) == ([], 0, 1)
-    assert "Not known how many accelerators stay busy: the data has 8 steps for each of 1, and 11 are needed" in got.out
+    assert "Not known how many accelerators stay busy: with 1 accelerator, the data has 8 steps for each, and 11 are needed" in got.out
 
 
 def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):

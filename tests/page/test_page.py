@@ -756,7 +756,56 @@ def test_the_headline_of_two_curves_is_of_one_n(tmp_path):
         pytest.skip("this build has no page: Node.js or its libraries are missing")
     study, = data_of(tmp_path / "page.html")
     assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast with N=4: RTX against K80 (not known)"
-    assert study["verdict"].startswith("Request: K80 N=4 (balanced), RTX N=6 (balanced). RTX against K80: with N=1 not known")
+    assert study["verdict"].startswith("Request: K80 N=4 (balanced as measured), RTX N=6 (balanced as measured). RTX against K80: with N=1 not known")
+
+
+@pytest.mark.parametrize("rows", ["1,100;1,130;1,90;2,80;2,50;2,105;4,60;4,95;4,40;8,70;8,35;8,90", "1,100;2,70",
+                                  "1,3;1,3;2,2;2,2;4,1;4,1;8,1;8,1", "1,100;1,101;2,60;2,61;4,40;4,41;8,31;8,30", "4,9"])
+def test_a_study_says_on_the_page_what_the_screen_says(rows, tmp_path):
+    """The page said "Serial part 59.6 %" where the screen said "anything from 0 to 100 %"."""
+    (tmp_path / "t.csv").write_text("n,time\n" + rows.replace(";", "\n") + "\n")
+    said = run_stoker("scale", "--from", tmp_path / "t.csv", "--save", tmp_path / "t.json", "--no-plot").out
+    said = " ".join(said.split())
+    done = run_stoker("report", tmp_path / "t.json", "-o", tmp_path / "page.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    study, = data_of(tmp_path / "page.html")
+    for note in [*study["notes"], study["verdict"]]:
+        assert " ".join(note.split()) in said
+    for opening in ("Law: ", "Plateau: ", "Peak: "):
+        assert (opening in said) == any(n.startswith(opening) for n in study["notes"])
+    for fact in study["facts"]:
+        if fact["name"] in ("Serial part", "Plateau"):
+            assert all(part in said for part in fact["value"].split("; "))
+    for row in blocks_of(study)["recommended"]["rows"]:
+        assert f"{row[3]}; {row[4]}." in said
+
+
+def test_a_comparison_of_one_form_has_its_verdict(tmp_path):
+    """"The forms were measured; files were not." stood above a table of files."""
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    src.mkdir()
+    dst.mkdir()
+    (src / "a").write_bytes(bytes(5000))
+    said = run_stoker("stage", "--compare", src, dst, "--forms", "files", "--jobs-at-once", "1", "--runs", "1", "--json", tmp_path / "c.json").out
+    done = run_stoker("report", tmp_path / "c.json", "-o", tmp_path / "page.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    shown, = data_of(tmp_path / "page.html")
+    assert shown["verdict"] == "One form was measured, files: there is none to compare it with."
+    assert shown["verdict"] in " ".join(said.split())
+
+
+def test_two_tunings_are_told_apart(tmp_path):
+    """Two profiles, p.seg and p.vol, were both "Tuning p"."""
+    candidate = {"id": "as-is", "label": "as it is", "verdict": "baseline", "changes": [], "actions": []}
+    for where, arguments in (("a", ["one/p.d"]), ("b", ["two/p.e"]), ("c", ["python3", "train.py"])):
+        (tmp_path / f"{where}.json").write_text(json.dumps({"schema": 1, "command": "tune", "arguments": arguments,
+                                                            "result": {"name": "p", "verdict": "x", "candidates": [candidate]}}))
+    done = run_stoker("report", *(tmp_path / f"{w}.json" for w in "abc"), "-o", tmp_path / "page.html", rc=None)
+    if "built without the page" in done.err:
+        pytest.skip("this build has no page: Node.js or its libraries are missing")
+    assert [r["title"] for r in data_of(tmp_path / "page.html")] == ["Tuning one/p.d", "Tuning two/p.e", "Tuning p"]
 
 
 def test_findings_of_several_profiles(results, tmp_path):

@@ -148,7 +148,8 @@ static void put_jobs(struct stk_jw *w, const struct stk_jval *all)
         return;
     stk_pg_plot(w, "jobs", "Jobs at once",
                 "How long a job takes until its last sample is staged, while others do the same: "
-                "medians with 95 % intervals. Where a curve bends, the storage gives all it can.");
+                "medians with 95 % intervals. Beyond a bend, more jobs "
+                "at once move hardly more together.");
     stk_pg_x(w, &axis);
     stk_jw_close(w, '}');
     put_bends(w, all);
@@ -236,8 +237,8 @@ void stk_pg_stage_compare(struct stk_jw *w, const struct stk_pg_input *in)
     snprintf(title, sizeof title, "Staging %.240s: forms compared",
              stk_pg_text(r, "source", "a dataset"));
     stk_pg_begin(w, "stage", in->name, title);
-    stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "The forms were measured; files were not."));
-    if (strcmp(stk_pg_text(r, "best", "files"), "files") != 0)
+    stk_jw_put_str(w, "verdict", stk_pg_text(r, "verdict", "This result has no verdict."));
+    if (strcmp(stk_pg_text(r, "best", "files"), "files") != 0 && isfinite(ratio))
         stk_pg_number(w, ratio, "x", "as fast as files: the form to use");
     stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
     stk_pg_blocks(w);

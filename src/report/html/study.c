@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "report/scale.h"
+
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static void put_row(struct stk_jw *w, const struct stk_scaling_series *s,
@@ -87,8 +89,8 @@ static const struct stk_choice *best_choice(const struct stk_scaling_series *s)
 static void put_best_n(struct stk_jw *w, const struct stk_scaling *all, const struct stk_choice *c)
 {
     char what[120];
-    snprintf(what, sizeof what, "%.60s to request: %s", stk_pg_study_unit(all),
-             stk_wish_id((enum stk_wish)(c - all->series[0].choice)));
+    snprintf(what, sizeof what, "%.60s to request: %s%s", stk_pg_study_unit(all),
+             stk_wish_id((enum stk_wish)(c - all->series[0].choice)), stk_pg_doubt(c));
     stk_pg_number(w, (double)all->series[0].row[c->row].n, "count", what);
 }
 
@@ -120,9 +122,10 @@ static void requests_text(const struct stk_scaling *all, struct stk_buf *b)
         const struct stk_scaling_series *s = &all->series[k];
         const struct stk_choice *c = best_choice(s);
         if (c)
-            stk_buf_printf(b, "%s%.60s %s (%s)", b->len ? ", " : "Request: ", stk_pg_series_name(s),
+            stk_buf_printf(b, "%s%.60s %s (%s%s)", b->len ? ", " : "Request: ",
+                           stk_pg_series_name(s),
                            stk_scaling_n(all, s->row[c->row].n, n, sizeof n),
-                           stk_wish_id((enum stk_wish)(c - s->choice)));
+                           stk_wish_id((enum stk_wish)(c - s->choice)), stk_pg_doubt(c));
     }
     if (b->len)
         stk_buf_puts(b, ". ");
@@ -137,9 +140,10 @@ static void put_verdict(struct stk_jw *w, const struct stk_scaling *all)
         stk_buf_printf(&b, "%s%s", all->placement.found ? "Placement: " : "",
                        all->placement.found ? all->placement.text : all->comparison[0].text);
     }
-    stk_jw_put_str(w, "verdict", b.len ? stk_buf_cstr(&b)
-                                 : c   ? c->sentence
-                                       : "No N can be recommended from these runs.");
+    if (!b.len && c)
+        stk_scale_choice_text(c, &b);
+    stk_jw_put_str(w, "verdict",
+                   b.len ? stk_buf_cstr(&b) : "No N can be recommended from these runs.");
     stk_buf_release(&b);
     if (all->ncomparisons)
         put_ratio(w, all, &all->comparison[0]);
@@ -147,34 +151,51 @@ static void put_verdict(struct stk_jw *w, const struct stk_scaling *all)
         put_best_n(w, all, c);
 }
 
+/* What the sentences say of the only series, in short. */
+static void put_shown_facts(struct stk_jw *w, const struct stk_scaling *all,
+                            const struct stk_scaling_series *s)
+{
+    struct stk_buf plateau = STK_BUF_INIT, serial = STK_BUF_INIT;
+    stk_scale_plateau_text(all, s, &plateau);
+    stk_scale_serial_text(s, &serial);
+    if (plateau.len)
+        stk_pg_fact_text(w, "Plateau", stk_buf_cstr(&plateau));
+    if (s->laws->chosen >= 0)
+        stk_pg_fact_text(w, "Law",
+                         s->laws->poor ? "none fits"
+                                       : stk_law_name((enum stk_law_kind)s->laws->chosen));
+    if (serial.len)
+        stk_pg_fact_text(w, "Serial part", stk_buf_cstr(&serial));
+    stk_buf_release(&plateau);
+    stk_buf_release(&serial);
+}
+
 static void put_facts(struct stk_jw *w, const struct stk_scaling *all)
 {
-    const struct stk_scaling_series *s = all->nseries == 1 ? &all->series[0] : NULL;
     stk_pg_facts(w);
     stk_pg_fact_text(w, "Scaling", all->study->weak ? "weak: the problem grows with N" : "strong");
     stk_pg_fact_text(w, "N counts", all->study->unit);
     stk_pg_fact_text(w, "Compared", all->study->metric ? all->study->metric : "wall-clock time");
     stk_pg_fact(w, "Runs", (double)all->study->nruns, "count");
-    stk_pg_fact(w, "Plateau", s && s->plateau.found ? (double)s->plateau.n : NAN, "count");
-    if (s && s->laws && s->laws->chosen >= 0) {
-        stk_pg_fact_text(w, "Law", stk_law_name((enum stk_law_kind)s->laws->chosen));
-        stk_pg_fact(w, "Serial part", s->laws->fit[s->laws->chosen].serial, "share");
-    }
+    if (all->nseries == 1 && all->series[0].laws)
+        put_shown_facts(w, all, &all->series[0]);
     stk_jw_close(w, ']');
 }
 
-/* Which law describes a series, and why that one. */
-static void put_law_note(struct stk_jw *w, const struct stk_scaling *all,
-                         const struct stk_scaling_series *s)
+/* The sentences of the screen about a series. */
+static void put_shown(struct stk_jw *w, const struct stk_scaling *all, size_t series)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    if (!s->laws || s->laws->chosen < 0)
-        return;
-    if (all->nseries > 1)
-        stk_buf_printf(&b, "%.100s: ", stk_pg_series_name(s));
-    stk_buf_printf(&b, "the law is %s; %s", stk_law_name((enum stk_law_kind)s->laws->chosen),
-                   s->laws->reason);
-    stk_jw_str(w, stk_buf_cstr(&b));
+    struct stk_buf said = STK_BUF_INIT, b = STK_BUF_INIT;
+    for (size_t i = 0; stk_scale_shown(all, series, i, &said); i++) {
+        if (said.len && all->nseries > 1)
+            stk_buf_printf(&b, "%.100s: ", stk_pg_series_name(&all->series[series]));
+        stk_buf_puts(&b, stk_buf_cstr(&said));
+        if (said.len)
+            stk_jw_str(w, stk_buf_cstr(&b));
+        stk_buf_reset(&said);
+        stk_buf_reset(&b);
+    }
+    stk_buf_release(&said);
     stk_buf_release(&b);
 }
 
@@ -188,7 +209,7 @@ static void put_notes(struct stk_jw *w, const struct stk_scaling *all)
     for (size_t i = 0; i < all->ncautions; i++)
         stk_jw_str(w, all->caution[i].text);
     for (size_t k = 0; k < all->nseries; k++)
-        put_law_note(w, all, &all->series[k]);
+        put_shown(w, all, k);
     stk_jw_close(w, ']');
 }
 

@@ -16,6 +16,12 @@ static inline const char *stk_pg_series_name(const struct stk_scaling_series *s)
     return s->from->name && *s->from->name ? s->from->name : "measured";
 }
 
+/* After the name of a wish. */
+static inline const char *stk_pg_doubt(const struct stk_choice *c)
+{
+    return c->known ? "" : " as measured";
+}
+
 /* Speedup, time, efficiency and cost over N. */
 void stk_pg_study_plots(struct stk_jw *w, const struct stk_scaling *all);
 

@@ -28,9 +28,11 @@ static void mark_text(const struct stk_scaling_series *s, uint64_t n, struct stk
 {
     for (int k = 0; k < STK_WISHES; k++)
         if (s->choice[k].asked && s->choice[k].found && s->row[s->choice[k].row].n == n)
-            stk_buf_printf(b, "%s%s", b->len ? ", " : "", stk_wish_id((enum stk_wish)k));
+            stk_buf_printf(b, "%s%s%s", b->len ? ", " : "", stk_wish_id((enum stk_wish)k),
+                           stk_pg_doubt(&s->choice[k]));
     if (s->plateau.found && s->plateau.n == n)
-        stk_buf_printf(b, "%splateau", b->len ? ", " : "");
+        stk_buf_printf(b, "%splateau%s", b->len ? ", " : "",
+                       s->plateau.sure ? "" : ", or later");
 }
 
 /* Several studies are told apart by the names and colours of their marks. */

@@ -351,11 +351,21 @@ static void put_tables(struct stk_jw *w, const struct stk_jval *all)
              STK_PG_COUNT(untried_columns));
 }
 
+/* The path of the profile as it was named: two are both called "p". A command has a name alone. */
+static const char *subject_of(const struct stk_pg_input *in)
+{
+    const char *name = stk_pg_text(in->result, "name", "a job");
+    const char *path = stk_pg_argument(in, 0, ""), *last = strrchr(path, '/');
+    last = last && last[1] ? last + 1 : path;
+    size_t n = strlen(name);
+    return strncmp(last, name, n) == 0 && (last[n] == '\0' || last[n] == '.') ? path : name;
+}
+
 static void put_tuning(struct stk_jw *w, const struct stk_pg_input *in, const struct stk_jval *all)
 {
     const struct stk_jval *r = in->result;
     char title[300];
-    snprintf(title, sizeof title, "Tuning %.240s", stk_pg_text(r, "name", "a job"));
+    snprintf(title, sizeof title, "Tuning %.240s", subject_of(in));
     stk_pg_begin(w, "tune", in->name, title);
     put_verdict(w, r, all);
     stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));

@@ -78,6 +78,20 @@ static void little_is_said_of_little(void)
     CHECK(fit(zigzag, 4, 0.01).poor);
 }
 
+/* "bends at 1.15 (95 %: 1 to 1.76)" stood behind "2 jobs against 1: not known". */
+static void no_law_without_what_it_needs(void)
+{
+    const struct stk_law_point two[] = {{1, 10, 5}, {4, 40, 5}},
+                               hidden[] = {{1, 10, 2}, {2, 12, 2}, {4, 38, 2}, {8, 55, 2}};
+    struct stk_bend b = fit(two, 2, 0.01);
+    CHECK(b.rises_at == 4 && b.kind == STK_BEND_UNKNOWN && isnan(b.at) && isnan(b.share));
+    CHECK(!stk_interval_known(b.ci) && !b.unclear_at);
+    b = fit(hidden, 4, 0.15);
+    CHECK(b.unclear_at == 2 && b.rises_at == 4 && b.flat_to == 1);
+    CHECK(b.kind == STK_BEND_UNKNOWN && !stk_interval_known(b.ci) && isnan(b.at));
+    CHECK(fit(hidden, 4, 0.01).kind != STK_BEND_UNKNOWN);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -85,5 +99,6 @@ int main(int argc, char **argv)
     CHECK_RUN(laws_are_told_apart);
     CHECK_RUN(noise_is_no_bend);
     CHECK_RUN(little_is_said_of_little);
+    CHECK_RUN(no_law_without_what_it_needs);
     return CHECK_DONE();
 }

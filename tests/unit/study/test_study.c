@@ -238,6 +238,43 @@ static void whole_seconds_are_no_exact_times(void)
     CHECK_INT(all.series[0].plateau.last_step.kind, STK_VERDICT_FASTER);
 }
 
+/* "± 0.00" and "a difference up to 5.3x would not have been seen" side by side need their reason. */
+static void rounding_is_said(void)
+{
+    compute("n,time,time,time\n1,3,3,3\n2,2,2,2\n4,1,1,1\n8,1,1,1\n", NULL);
+    CHECK(cautioned("rounded") && text_has("the times are in whole seconds"));
+    CHECK(text_has("up to 5.3x would not have been seen, for the times are rounded."));
+    compute("n,time,time\n1,.9,.9\n2,.5,.5\n", NULL);
+    CHECK(cautioned("rounded") && text_has("in steps of 0.1 s"));
+    compute("n,time,time\n1,300,301\n2,160,161\n", NULL);
+    CHECK(!cautioned("rounded") && !text_has("rounded"));
+    compute("n,time,time\n1,3.02,3.01\n2,2.04,2.03\n", NULL);
+    CHECK(!cautioned("rounded"));
+}
+
+/* "Cheapest: N=1; no larger N costs fewer SUs" where the speedup was 0.84 to 1.85. */
+static void every_wish_says_what_is_not_known(void)
+{
+    compute("n,time,time,time\n1,100,130,90\n2,80,50,105\n4,60,95,40\n8,70,35,90\n", NULL);
+    CHECK(text_has("Cheapest measured: N=1") && text_has("the SUs of N=2 against its: not known "
+                                                         "(1.6x measured): a difference up to"));
+    CHECK(text_has("Balanced as measured: N=1") && text_has("time times SUs of N=2 against its: not "
+                                                            "known (1.28x measured): a difference"));
+    CHECK(!text_has("by the law") && !text_has("no larger N costs") && !text_has("Peak: none"));
+    for (int w = 0; w <= STK_WISH_BALANCED; w++)
+        CHECK(!all.series[0].choice[w].known);
+    /* One run of each. */
+    compute("n,time\n1,100\n2,70\n", NULL);
+    CHECK(text_has("N=1 against it: not known (0.7x measured): one run of each does not show"));
+    CHECK(text_has("the SUs of N=2 against its: not known (1.4x measured): one run of each"));
+    CHECK(text_has("time times SUs of N=1 against its: not known (1.02x measured): one run of each"));
+    /* Quiet runs know all three. */
+    compute("n,time,time,time\n1,100.1,100.2,100.3\n2,60.2,60.1,60.3\n4,45.1,45.2,45.3\n", NULL);
+    for (int w = 0; w <= STK_WISH_BALANCED; w++)
+        CHECK(all.series[0].choice[w].known);
+    CHECK(text_has("Fastest: N=4") && text_has("Cheapest: N=1") && text_has("Balanced: N=2"));
+}
+
 /* SU counts the whole run, the metric a part of it: "its SUs" would contradict the column. */
 static void relative_su_of_a_metric_is_of_the_same_work(void)
 {
@@ -1040,6 +1077,8 @@ int main(int argc, char **argv)
     CHECK_RUN(one_n_is_no_choice);
     CHECK_RUN(a_noisy_n_has_its_own_noise);
     CHECK_RUN(whole_seconds_are_no_exact_times);
+    CHECK_RUN(rounding_is_said);
+    CHECK_RUN(every_wish_says_what_is_not_known);
     CHECK_RUN(relative_su_of_a_metric_is_of_the_same_work);
     CHECK_RUN(only_measured_n_count);
     CHECK_RUN(modes_are_reported);
