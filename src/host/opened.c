@@ -4,7 +4,7 @@
  */
 #include "host/opened.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ static int each_process(int (*see)(void *user, int proc, pid_t pid), void *user,
     return stk_dir_end(&d, rc, err);
 }
 
-/* The same for the descriptors of a process, as names in the folder fd. One that cannot be asked has
- * none: it has ended, or is another user's. */
+/* The same for the descriptors of a process, as names in the folder fd. One that cannot be asked
+ * has none: it has ended, or is another user's. */
 static int each_descriptor(int proc, pid_t pid, int (*see)(void *user, int fd, const char *name),
                            void *user)
 {
@@ -121,7 +121,8 @@ static int keep(struct look *k, int proc, const struct stk_opened *o, const char
     *to = *o;
     to->path = copy;
     to->pid = k->pid;
-    memcpy(to->comm, ps.comm, sizeof to->comm);
+    for (size_t i = 0; i < sizeof to->comm; i++) /* any process may take any name */
+        to->comm[i] = (char)(ps.comm[i] && iscntrl((unsigned char)ps.comm[i]) ? '?' : ps.comm[i]);
     return 0;
 }
 
@@ -152,14 +153,13 @@ static int see_descriptor(void *user, int fd, const char *name)
     return see_link(d->k, d->proc, fd, name, false);
 }
 
-/* "7f12a000-7f12b000 r--s 00000000 fd:01 4711    /path": of lines that follow each other with the same
- * path, the first. */
+/* "7f12a000-7f12b000 r--s 00000000 fd:01 4711    /path": the first of lines with the same path. */
 static int see_maps(struct look *k, int proc, char *text)
 {
     const char *last = "";
-    char *rest;
+    char *rest, *line = strtok_r(text, "\n", &rest);
     int rc = 0;
-    for (char *line = strtok_r(text, "\n", &rest); !rc && line; line = strtok_r(NULL, "\n", &rest)) {
+    for (; !rc && line; line = strtok_r(NULL, "\n", &rest)) {
         unsigned major = 0, minor = 0;
         unsigned long long inode = 0;
         char *path = strchr(line, '/');
@@ -167,8 +167,8 @@ static int see_maps(struct look *k, int proc, char *text)
             continue;
         last = path;
         bool known = sscanf(line, "%*s %*s %*s %x:%x %llu", &major, &minor, &inode) == 3;
-        rc = keep(k, proc,
-                  &(struct stk_opened){.known = known, .any_dev = true, .inode = (ino_t)inode}, path);
+        struct stk_opened o = {.known = known, .any_dev = true, .inode = (ino_t)inode};
+        rc = keep(k, proc, &o, path);
     }
     return rc;
 }
@@ -191,9 +191,9 @@ static void unescape(char *s)
 /* "36 35 98:0 /folder/of/the/file/system /where/it/is rw,noatime …" */
 static int see_mounts(struct look *k, int proc, char *text)
 {
-    char at[PATH_MAX + 32], *rest;
+    char at[PATH_MAX + 32], *rest, *line = strtok_r(text, "\n", &rest);
     int rc = 0;
-    for (char *line = strtok_r(text, "\n", &rest); !rc && line; line = strtok_r(NULL, "\n", &rest)) {
+    for (; !rc && line; line = strtok_r(NULL, "\n", &rest)) {
         char *field = NULL, *path = strtok_r(line, " ", &field), *where;
         for (int i = 0; path && i < 3; i++)
             path = strtok_r(NULL, " ", &field);

@@ -31,8 +31,8 @@ struct stk_opened_list {
     double at; /* when it was made (stk_now()); 0: never */
 };
 
-/* Looks at all processes, unless that was done within the last second. wanted: by the path. An error:
- * it cannot be known. Caller releases the list, also after an error. */
+/* Looks at all processes, unless that was done within the last second. wanted: by the path. An
+ * error: it cannot be known. Caller releases the list, also after an error. */
 int stk_opened_look(struct stk_opened_list *l, bool (*wanted)(const char *path),
                     struct stk_err *err);
 void stk_opened_release(struct stk_opened_list *l);

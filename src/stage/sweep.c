@@ -59,7 +59,8 @@ struct place {
     struct stk_opened_list *opened;
 };
 
-/* Evicts all sets unless one stays (*used), and what else is ours; false: one is in use, or it is no tier of ours. */
+/* Evicts all sets unless one stays (*used), and what else is ours; false: one is in use, or it is
+ * no tier of ours. */
 static bool empty_tier(const struct place *at, struct stk_left *left, struct stk_err *used)
 {
     const struct stk_tier_options o = {.job_over = is_over, .opened = at->opened};
@@ -106,7 +107,9 @@ static void sweep_one(struct sweeping *s, int folder, const char *root, const ch
     const struct place at = {folder, name, path, &s->opened};
     bool emptied = path && empty_tier(&at, &left, &used);
     bool gone = emptied && !left.n && stk_rmdir_at(folder, name) == 0;
-    const struct stk_swept one = {path, left.n ? left.first : NULL, used.code == STK_E_EXISTS ? used.what : NULL};
+    const struct stk_swept one = {.path = path,
+                                  .left = left.n ? left.first : NULL,
+                                  .used = used.code == STK_E_EXISTS ? used.what : NULL};
     s->gone += gone;
     if (s->told && (gone || one.used || (emptied && one.left)))
         s->told(s->user, &one);

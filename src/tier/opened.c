@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* From the name of a set, or of what is left of one, on: "ID/data/NAME/file"; NULL: there is none. */
+/* From the name of a set, or of what is left of one, on: "ID/data/NAME/file"; NULL: none. */
 static const char *set_in(const char *path)
 {
     for (const char *slash = path; slash; slash = strchr(slash + 1, '/'))
@@ -49,18 +49,21 @@ static bool uses(const struct stk_tier *t, const struct stk_opened *o, const cha
            (locked ? o->pid != getpid() : o->place || is_of_copy(in)) && is_in_tier(t, o, in);
 }
 
+void stk_tier_look(struct stk_tier *t)
+{
+    pthread_mutex_lock(&t->looking);
+    (void)stk_opened_look(t->opened, is_in_set, NULL);
+    pthread_mutex_unlock(&t->looking);
+}
+
 bool stk_tier_opened(struct stk_tier *t, const char *id, bool locked, char why[STK_TIER_WHY])
 {
-    struct stk_opened_list *l = t->opened;
-    struct stk_err err = {0};
-    char text[200];
-    bool found = false;
+    const struct stk_opened_list *l = t->opened;
     pthread_mutex_lock(&t->looking);
-    if (stk_opened_look(l, is_in_set, &err) < 0) {
-        snprintf(why, STK_TIER_WHY, "whether a process has it open is not known: %s",
-                 stk_err_text(&err, text, sizeof text));
-        found = true;
-    }
+    bool found = l->at <= 0;
+    if (found)
+        snprintf(why, STK_TIER_WHY,
+                 "whether a process has it open is not known: /proc cannot be read");
     for (size_t i = 0; !found && i < l->n; i++)
         if (uses(t, &l->item[i], id, locked)) {
             snprintf(why, STK_TIER_WHY, "process %ld (%s) uses %s/%s", (long)l->item[i].pid,

@@ -248,7 +248,10 @@ bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[ST
 
 /* ---- processes that have a copy open (opened.c) ---- */
 
-/* Whether a process has the copy of a set open, as far as can be seen, and why. locked: another
+/* Looks at the processes of the node, unless that was done just now. Takes a while: before the set is
+ * locked, which another process may be about to join. */
+void stk_tier_look(struct stk_tier *t);
+/* Whether a process had the copy of a set open then, as far as can be seen, and why. locked: another
  * process has a lock on the set: which one? */
 bool stk_tier_opened(struct stk_tier *t, const char *id, bool locked, char why[STK_TIER_WHY]);
 

@@ -92,6 +92,7 @@ static int lock_set(struct stk_tier *t, const char *id, bool for_room, struct lo
     int rc = stk_own_folder_at(t->fd, id, 0, &l->dir, t->path, err);
     if (rc < 0)
         return rc;
+    stk_tier_look(t);
     l->ledger = lock_out(l->dir);
     if (l->ledger == -2 && !stk_tier_opened(t, id, true, why))
         snprintf(why, sizeof why, "it is in use; end the processes that use it first");
@@ -280,7 +281,10 @@ static int remove_leftover(void *user, const char *name)
     int dir = -1;
     if (!is_leftover(name) || stk_own_folder_at(t->fd, name, 0, &dir, t->path, NULL) < 0)
         return 0;
-    int ledger = fstat(dir, &st) == 0 && st.st_mtim.tv_sec < o->before ? lock_out(dir) : -2;
+    bool old = fstat(dir, &st) == 0 && st.st_mtim.tv_sec < o->before;
+    if (old)
+        stk_tier_look(t);
+    int ledger = old ? lock_out(dir) : -2;
     if (ledger != -2 && !stk_tier_opened(t, name, false, why) && read_ours(dir, &s, NULL) == 0 &&
         empty_set(&s, dir, name, o->left, NULL) == 0)
         (void)stk_rmdir_at(t->fd, name);
