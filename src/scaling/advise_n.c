@@ -237,17 +237,19 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
             stk_scaling_verdict(s, r, s, &s->row[c->row], 1).kind == STK_VERDICT_FASTER)
             c->row = i;
     }
-    struct stk_verdict v;
+    struct stk_verdict v, su;
+    const struct stk_scaling_row *least = &s->row[first], *chosen = &s->row[c->row];
     const struct stk_scaling_row *rival =
-        c->row == first ? rival_of(s, &s->row[first], stk_scaling_verdict_of_su, &v) : NULL;
-    char n[80], text[STK_VERDICT_TEXT];
-    c->known = !rival;
-    describe(all, s, rival ? "Cheapest measured" : "Cheapest", c);
-    if (c->row != first) {
-        v = stk_scaling_verdict(s, &s->row[c->row], s, &s->row[first], 1);
-        because(c, "its SUs are not shown to be more than those of %s, against which it is %s",
-                stk_scaling_n(all, s->row[first].n, n, sizeof n),
-                stk_verdict_text(&v, text, sizeof text));
+        chosen == least ? rival_of(s, least, stk_scaling_verdict_of_su, &v) : NULL;
+    char n[80], text[STK_VERDICT_TEXT], price[STK_VERDICT_TEXT];
+    su = stk_scaling_verdict_of_su(s, chosen, least, 1);
+    c->known = !rival && (chosen == least || su.kind != STK_VERDICT_NOT_KNOWN);
+    describe(all, s, c->known ? "Cheapest" : rival ? "Cheapest measured" : "Perhaps cheapest", c);
+    if (chosen != least) {
+        v = stk_scaling_verdict(s, chosen, s, least, 1);
+        because(c, "its SUs against those of %s: %s; its time: %s",
+                stk_scaling_n(all, least->n, n, sizeof n),
+                stk_verdict_text(&su, price, sizeof price), stk_verdict_text(&v, text, sizeof text));
     } else if (rival)
         because(c, "the SUs of %s against its: %s", stk_scaling_n(all, rival->n, n, sizeof n),
                 stk_verdict_text(&v, text, sizeof text));

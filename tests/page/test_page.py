@@ -756,7 +756,7 @@ def test_the_headline_of_two_curves_is_of_one_n(tmp_path):
         pytest.skip("this build has no page: Node.js or its libraries are missing")
     study, = data_of(tmp_path / "page.html")
     assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast with N=4: RTX against K80 (not known)"
-    assert study["verdict"].startswith("Request: K80 N=4 (balanced as measured), RTX N=6 (balanced as measured). RTX against K80: with N=1 not known")
+    assert study["verdict"].startswith("Request: K80 N=4 (balanced, not known), RTX N=6 (balanced, not known). RTX against K80: with N=1 not known")
 
 
 @pytest.mark.parametrize("rows", ["1,100;1,130;1,90;2,80;2,50;2,105;4,60;4,95;4,40;8,70;8,35;8,90", "1,100;2,70",

@@ -19,7 +19,7 @@ static inline const char *stk_pg_series_name(const struct stk_scaling_series *s)
 /* After the name of a wish. */
 static inline const char *stk_pg_doubt(const struct stk_choice *c)
 {
-    return c->known ? "" : " as measured";
+    return c->known ? "" : ", not known";
 }
 
 /* Speedup, time, efficiency and cost over N. */

@@ -268,6 +268,10 @@ static void every_wish_says_what_is_not_known(void)
     CHECK(text_has("N=1 against it: not known (0.7x measured): one run of each does not show"));
     CHECK(text_has("the SUs of N=2 against its: not known (1.4x measured): one run of each"));
     CHECK(text_has("time times SUs of N=1 against its: not known (1.02x measured): one run of each"));
+    /* Faster at 1.84 times the SUs as measured. */
+    compute("n,rate\n1,10\n1,14\n2,19\n2,13\n4,30\n4,22\n", NULL);
+    CHECK(text_has("Perhaps cheapest: N=4") && text_has("its SUs against those of N=1: not known"));
+    CHECK(!all.series[0].choice[STK_WISH_CHEAPEST].known);
     /* Quiet runs know all three. */
     compute("n,time,time,time\n1,100.1,100.2,100.3\n2,60.2,60.1,60.3\n4,45.1,45.2,45.3\n", NULL);
     for (int w = 0; w <= STK_WISH_BALANCED; w++)
