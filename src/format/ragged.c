@@ -246,6 +246,12 @@ static int put_cell(const struct stk_schema_column *c, const struct stk_value *v
     /* Text can be bytes, but not vice versa. */
     if (v->kind != c->kind && !(c->kind == STK_BYTES && v->kind == STK_TEXT))
         return misfit(c, v, err);
+    /* It would be read back as bytes. */
+    if (c->kind == STK_TEXT && !stk_is_text((const uint8_t *)v->data, v->size))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "field '%s' is not UTF-8 without NUL, as text in an array must be; use "
+                           "jsonl or tfrecord",
+                           c->name);
     put_ragged(out, v->data, v->size);
     return 0;
 }

@@ -198,6 +198,38 @@ def test_names_that_look_like_companions(stoker, tmp_path):
     stoker("pack", tmp_path / "a.jsonl", tmp_path / "s", "--format", "tfrecord", rc=4)
 
 
+@pytest.mark.parametrize("row, told", [
+    ({"": 1}, "empty name"), ({"x": [1], "": [1]}, "empty name"), ({"__key__": 1}, "'__key__'"),
+    ({"__key__": "a"}, "'__key__'"), ({"x/shape": 1}, "'x/shape'"), ({"x/dtype": "a"}, "'x/dtype'"),
+    ({"x/shape": [True]}, "'x/shape'"), ({"x": 1, "x/shape": []}, "'x/shape'"),
+    ({"x": [[1]], "x/shape": [1, 1]}, "x/shape"), ({"x": "t", "x/dtype": "json"}, "x/dtype")])
+@pytest.mark.parametrize("payload", ["example", "sequence"])
+def test_names_that_an_example_has_for_itself(stoker, tmp_path, row, told, payload):
+    """Such a field would be read back as another value, or as a part of another field."""
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    done = stoker("pack", tmp_path / "a.jsonl", tmp_path / "t", "--format", "tfrecord", "--payload", payload,
+                  rc=4)
+    assert told in done.err and not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("row", [{"x/shape": [1, 2]}, {"x/shape": [1.5]}, {"x": 1.5, "y/dtype": [1, 2]},
+                                 {"x": [1, 2], "x/shape": [3]}, {"key/shape": [4]}])
+@pytest.mark.parametrize("payload", ["example", "sequence"])
+def test_names_that_only_look_reserved(stoker, tmp_path, row, payload):
+    """Refusing those would keep sound data from being packed."""
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "t", "--format", "tfrecord", "--payload", payload)
+    assert rows(stoker, tmp_path / "t", tmp_path) == [{"key": "00000000", **row}]
+
+
+@pytest.mark.parametrize("form", ["npz", "hdf5", "csv"])
+def test_text_with_a_nul_is_refused(stoker, tmp_path, form):
+    """One field would be text in one sample and bytes in another."""
+    (tmp_path / "a.jsonl").write_text('{"s":"ab"}\n{"s":"a\\u0000b"}\n')
+    assert "NUL" in stoker("pack", tmp_path / "a.jsonl", tmp_path / "t", "--format", form, rc=4).err
+    assert rows(stoker, tmp_path / "a.jsonl", tmp_path)[1]["s"] == "a\0b"
+
+
 def test_a_key_with_two_labels(stoker, tmp_path):
     """The label of the last row would be the one, without a word."""
     (tmp_path / "d").mkdir()

@@ -282,7 +282,11 @@ static int plan_field(struct plan *pl, const struct stk_field *f)
 {
     static const uint64_t one = 1;
     const struct stk_value *v = &f->value;
-    if (f->name_len && !stk_is_text((const uint8_t *)f->name, f->name_len))
+    if (!f->name_len)
+        return refuse(pl, f, "has an empty name, which has no place in a tf.train.Example");
+    if (f->name_len == 7 && memcmp(f->name, "__key__", 7) == 0)
+        return refuse(pl, f, "has the name of the feature that holds the key of a sample");
+    if (!stk_is_text((const uint8_t *)f->name, f->name_len))
         return refuse(pl, f, "has a name that is not UTF-8: no feature can have it");
     switch (v->kind) {
     case STK_ARRAY:
@@ -419,23 +423,37 @@ static bool is_shape_of(const struct stk_value *v, const struct stk_value *base)
     return base->kind == STK_ARRAY ? count == stk_value_count(base) : n == 1 && count == 1;
 }
 
+/* True if the feature of a field has the kind of a companion (example.c: companion_kind). */
+static bool has_kind_of_companion(const struct plan *pl, size_t first, bool shape)
+{
+    for (size_t i = first; i < pl->n; i++) {
+        const struct entry *e = &pl->e[i];
+        bool one = !e->part.item || e->part.nitems == 1;
+        if (!e->suffix_len && !e->steps)
+            return shape ? e->part.kind == STK_FEATURE_INT64
+                         : e->part.kind == STK_FEATURE_BYTES && one;
+    }
+    return false;
+}
+
 /* Refuses a field with the name of a companion that the reader would take for one, or that would
- * need companions itself, which the reader would not look for. */
+ * need companions itself, which the reader would not look for. Its entries begin at `first`. */
 static int refuse_companion(struct plan *pl, const struct stk_sample *s, const struct stk_field *f,
-                            size_t entries)
+                            size_t first)
 {
     bool shape = ends_in(f, STK_EXAMPLE_SHAPE), dtype = ends_in(f, STK_EXAMPLE_DTYPE);
-    size_t len = f->name_len - STK_EXAMPLE_SUFFIX_LEN;
+    size_t len = f->name_len - STK_EXAMPLE_SUFFIX_LEN, entries = pl->n - first;
     const struct stk_field *base = NULL;
     for (size_t i = 0; (shape || dtype) && i < s->nfields; i++)
         if (s->field[i].name_len == len && memcmp(s->field[i].name, f->name, len) == 0)
             base = &s->field[i];
-    if (!base)
-        return 0;
-    if (entries > 1)
+    if (entries > 1 &&
+        (base || ((shape || dtype) && has_kind_of_companion(pl, first, shape))))
         return refuse(pl, f,
                       "has a name that denotes the shape or type of another field, and a type "
                       "that an Example cannot record");
+    if (!base)
+        return 0;
     bool bytes = f->value.kind == STK_BYTES;
     if (shape ? is_shape_of(&f->value, &base->value)
               : bytes && stk_dtype_known(f->value.data, f->value.size))
@@ -449,7 +467,7 @@ static int make_plan(struct plan *pl, const struct stk_sample *s)
         size_t before = pl->n;
         int rc = plan_field(pl, &s->field[i]);
         if (!rc)
-            rc = refuse_companion(pl, s, &s->field[i], pl->n - before);
+            rc = refuse_companion(pl, s, &s->field[i], before);
         if (rc)
             return rc;
     }
