@@ -469,6 +469,7 @@ struct sorting {
     struct stk_left *left;
     const char *path; /* of the folder */
     struct stk_err *err;
+    bool remove; /* else only counts */
 };
 
 static int sort_folder(const struct sorting *s, int fd, const char *at, int depth);
@@ -479,25 +480,34 @@ static void leave(struct stk_left *left, const char *name)
         snprintf(left->first, sizeof left->first, "%s", name);
 }
 
-/* name: of the entry in fd; at: the same below the folder. */
-static int sort_entry(const struct sorting *s, int fd, const char *name, const char *at, int depth)
+/* at: its name below the folder. */
+static int sort_file(const struct sorting *s, int fd, const char *name, const char *at)
 {
+    if (!s->ours(s->user, at))
+        return leave(s->left, at), 0;
+    return s->remove && unlinkat(fd, name, 0) < 0 && errno != ENOENT
+               ? stk_err_sys(s->err, s->path, "remove %s", at)
+               : 0;
+}
+
+static int sort_entry(const struct sorting *s, int fd, const struct dirent *e, const char *at,
+                      int depth)
+{
+    const char *name = e->d_name;
     struct stat st;
+    if (e->d_type != DT_UNKNOWN && e->d_type != DT_DIR)
+        return sort_file(s, fd, name, at);
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : stk_err_sys(s->err, s->path, "stat %s", at);
-    if (!S_ISDIR(st.st_mode)) {
-        if (!s->ours(s->user, at))
-            return leave(s->left, at), 0;
-        return unlinkat(fd, name, 0) < 0 && errno != ENOENT
-                   ? stk_err_sys(s->err, s->path, "remove %s", at)
-                   : 0;
-    }
+    if (!S_ISDIR(st.st_mode))
+        return sort_file(s, fd, name, at);
     int in = depth < DEPTH_MAX ? open_below(fd, name) : (errno = ELOOP, -1);
     if (in < 0)
         return stk_err_sys(s->err, s->path, "open %s", at);
     uint64_t before = s->left->n;
     int rc = sort_folder(s, in, at, depth + 1);
-    if (rc == 0 && s->left->n == before && unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    if (rc == 0 && s->remove && s->left->n == before && unlinkat(fd, name, AT_REMOVEDIR) < 0 &&
+        errno != ENOENT)
         leave(s->left, at); /* someone has put something in it just now */
     return rc;
 }
@@ -509,16 +519,26 @@ static int sort_folder(const struct sorting *s, int fd, const char *at, int dept
     int rc = stk_dir_take(&d, fd, s->path, s->err);
     for (const struct dirent *e; rc == 0 && (e = stk_dir_next(&d));) {
         char *name = stk_path_join(at, e->d_name);
-        rc = name ? sort_entry(s, fd, e->d_name, name, depth) : stk_err_nomem(s->err, NAME_MAX);
+        rc = name ? sort_entry(s, fd, e, name, depth) : stk_err_nomem(s->err, NAME_MAX);
         free(name);
     }
     return stk_dir_end(&d, rc, s->err);
 }
 
+static int sort_all(const struct sorting *s, int dirfd)
+{
+    int fd = openat(dirfd, ".", FOLDER);
+    return fd < 0 ? stk_err_sys(s->err, s->path, "open folder") : sort_folder(s, fd, "", 0);
+}
+
 int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void *user,
                     struct stk_left *left, const char *path, struct stk_err *err)
 {
-    struct sorting s = {ours, user, left, path, err};
-    int fd = openat(dirfd, ".", FOLDER);
-    return fd < 0 ? stk_err_sys(err, path, "open folder") : sort_folder(&s, fd, "", 0);
+    return sort_all(&(struct sorting){ours, user, left, path, err, .remove = true}, dirfd);
+}
+
+int stk_count_others(int dirfd, bool (*ours)(void *user, const char *name), void *user,
+                     struct stk_left *left, const char *path, struct stk_err *err)
+{
+    return sort_all(&(struct sorting){ours, user, left, path, err, .remove = false}, dirfd);
 }

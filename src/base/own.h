@@ -189,5 +189,8 @@ struct stk_left {
  * adds up over calls. Fails at a mount point. */
 int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void *user,
                     struct stk_left *left, const char *path, struct stk_err *err);
+/* Counts what stk_remove_ours() would leave, and removes nothing. */
+int stk_count_others(int dirfd, bool (*ours)(void *user, const char *name), void *user,
+                     struct stk_left *left, const char *path, struct stk_err *err);
 
 #endif

@@ -470,6 +470,40 @@ bool stk_files_changed_since(const struct stk_files *files, int64_t ns)
     return l.changed;
 }
 
+struct latest {
+    const struct stk_files *files;
+    _Atomic uint64_t ns;
+};
+
+static int look_for_latest(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct latest *l = user;
+    struct stk_files_entry e;
+    struct statx sx;
+    char name[PATH_MAX];
+    (void)thread;
+    int rc = entry_of(l->files, item, &e, name, err);
+    if (rc == 0)
+        rc = look_by_name(l->files, name, &sx, err);
+    if (rc < 0) {
+        stk_files_blame(l->files, item, err);
+        return rc;
+    }
+    uint64_t now = (uint64_t)ctime_of(&sx), before = l->ns;
+    while (before < now && !atomic_compare_exchange_weak(&l->ns, &before, now))
+        ;
+    return 0;
+}
+
+int stk_files_latest(const struct stk_files *files, uint64_t *ns, struct stk_err *err)
+{
+    struct latest l = {.files = files};
+    unsigned jobs = stk_files_are_local(files) ? 1 : LOOKERS;
+    int rc = files->count ? stk_pool_run(jobs, files->count, look_for_latest, &l, err) : 0;
+    *ns = l.ns;
+    return rc;
+}
+
 /* An access control list that lets others write shows in the group bits. */
 static bool is_ours(uid_t owner, unsigned mode)
 {

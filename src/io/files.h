@@ -116,6 +116,8 @@ int stk_files_compare(const struct stk_files *files, uint64_t number, uid_t *own
  * of them; opens none. */
 bool stk_files_changed_since(const struct stk_files *files, int64_t ns);
 #define STK_FILES_LOOK 1024u
+/* The latest change (ctime) of any of the files of the source; looks at all of them, opens none. */
+int stk_files_latest(const struct stk_files *files, uint64_t *ns, struct stk_err *err);
 
 /* ---- one open file (files.c) ---- */
 

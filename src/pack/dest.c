@@ -11,7 +11,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "dataset/manifest.h"
+#include "pack/contents.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,46 +98,48 @@ static int each_entry(int dir, const char *path, int (*take)(int dir, const char
     return stk_dir_end(&d, rc, err);
 }
 
+static bool is_mark(const char *name)
+{
+    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, STK_MANIFEST_NAME) == 0;
+}
+
 static int found_other(int dir, const char *name, void *user)
 {
     (void)dir, (void)user;
     return !is_temporary(name);
 }
 
-struct clearing {
-    const char *path;
-    bool temporary_only, marks;
-    struct stk_err *err;
-};
-
-static bool is_mark(const char *name)
+/* "'a/b'", or "'a/b' and 3 other files". Returns buf. */
+static const char *left_text(const struct stk_left *left, char *buf, size_t n)
 {
-    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, STK_MANIFEST_NAME) == 0;
+    int at = snprintf(buf, n, "'%.200s'", left->first);
+    if (left->n > 1)
+        snprintf(buf + at, n - (size_t)at, " and %llu other file%s",
+                 (unsigned long long)left->n - 1, left->n > 2 ? "s" : "");
+    return buf;
 }
 
-static int clear_entry(int dir, const char *name, void *user)
-{
-    const struct clearing *c = user;
-    if ((!c->marks && is_mark(name)) || (c->temporary_only && !is_temporary(name)))
-        return 0;
-    return stk_remove_at(dir, name, c->path, c->err);
-}
-
-/* Removes the contents of the folder except its marks; or only temporary files. */
-static int clear(int dir, const char *path, bool temporary_only, struct stk_err *err)
-{
-    struct clearing c = {.path = path, .temporary_only = temporary_only, .err = err};
-    return each_entry(dir, path, clear_entry, &c, err);
-}
-
-/* Removes a folder that is known to be a dataset of DST. */
+/* Removes a folder that is known to be a dataset of DST, and of its contents what the manifest
+ * names. */
 static int remove_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
 {
     struct beside b;
-    struct clearing c = {.path = d->partial, .marks = true, .err = err};
-    int rc = each_entry(fd, d->partial, clear_entry, &c, err);
-    if (rc == 0 && stands_at(d, fd, ending) && stk_rmdir_at(d->parent, beside(d, ending, &b)) < 0 &&
-        errno != ENOENT)
+    struct stk_contents c;
+    struct stk_left left = {0};
+    char what[300];
+    int rc = stk_contents_read(&c, fd, d->partial, err);
+    if (rc >= 0)
+        rc = stk_contents_remove(&c, fd, &left, d->partial, err);
+    stk_contents_release(&c);
+    if (rc < 0 || !stands_at(d, fd, ending))
+        return rc;
+    beside(d, ending, &b);
+    if (left.n)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "the dataset that was replaced is now %s, and %s in it is left there: "
+                           "its manifest does not name that; move it away",
+                           b.name, left_text(&left, what, sizeof what));
+    if (stk_rmdir_at(d->parent, b.name) < 0 && errno != ENOENT)
         rc = stk_err_sys(err, d->partial, "remove");
     return rc;
 }
@@ -283,36 +285,60 @@ static int write_plan(const struct stk_dest *d, const char *plan, bool force, st
 
 /* ---- existing folders ---- */
 
-/* Reads through the descriptor: examines exactly what will be replaced. 1: it is a dataset, maybe a
- * damaged one; 0: it is not. */
-static int is_dataset(const struct stk_dest *d, int fd, struct stk_err *err)
+/* Refuses a dataset with files that are not its own, or whose own files are not known. */
+static int refuse_others(const struct stk_dest *d, int fd, struct stk_contents *c,
+                         struct stk_err *err)
 {
+    struct stk_left left = {0};
+    char what[300];
+    int rc = stk_contents_others(c, fd, &left, d->final, err);
+    if (rc < 0 || !left.n)
+        return rc;
+    bool unknown = c->tree && !c->indexed;
+    return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                       "it holds %s, which %s; so it is not replaced: move %s away, or choose "
+                       "another destination",
+                       left_text(&left, what, sizeof what),
+                       unknown ? "may not be of the dataset there (its index is not the one that "
+                                 "was packed)"
+                               : "the manifest of the dataset there does not name",
+                       unknown ? "the folder" : "that");
+}
+
+/* Reads through the descriptor: examines exactly what will be replaced. */
+static int refuse_contents(const struct stk_dest *d, int fd, bool force, struct stk_err *err)
+{
+    struct stk_contents c;
     struct stk_err why = {0};
-    struct stk_manifest m;
-    struct stk_manifest_at at = {.dirfd = fd, .outside = true, .dir = d->final};
-    int ours = stk_manifest_read_at(&at, &m, &why);
-    if (ours == 1)
-        stk_manifest_release(&m);
-    if (ours != STK_E_SYS && ours != STK_E_NOMEM)
-        return ours != 0;
-    return err ? (*err = why).code : ours;
+    int ours = stk_contents_read(&c, fd, d->final, &why), rc = 0;
+    if (ours == STK_E_SYS || ours == STK_E_NOMEM)
+        rc = err ? (*err = why).code : ours;
+    else if (!ours)
+        rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                         "it holds files but no manifest of stoker, so it is not replaced; "
+                         "choose another destination");
+    else if (!force)
+        rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                         "a dataset exists already; --force replaces it when the new one is "
+                         "whole");
+    else if (ours < 0)
+        rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                         "the manifest there is damaged, so which files are of the dataset is not "
+                         "known, and it is not replaced: move the folder away (%.200s)",
+                         why.what);
+    else
+        rc = refuse_others(d, fd, &c, err);
+    stk_contents_release(&c);
+    return rc;
 }
 
 static int refuse_final(const struct stk_dest *d, int fd, bool force, struct stk_err *err)
 {
     struct stat st;
     char who[64];
-    int ours = is_dataset(d, fd, err);
-    if (ours < 0)
-        return ours;
-    if (!ours)
-        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "it holds files but no manifest of stoker, so it is not replaced; "
-                           "choose another destination");
-    if (!force)
-        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "a dataset exists already; --force replaces it when the new one is "
-                           "whole");
+    int rc = refuse_contents(d, fd, force, err);
+    if (rc < 0)
+        return rc;
     if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 && fstat(fd, &st) == 0)
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
                            "the existing dataset belongs to %s, and its files cannot be removed; "
@@ -367,21 +393,85 @@ static int look_at_final(const struct stk_dest *d, struct stk_err *err)
     return rc;
 }
 
+/* ---- the contents of DST.partial ---- */
+
+struct clearing {
+    const struct stk_dest *d;
+    struct stk_contents whole; /* if it was complete, and only its name was missing */
+    struct stk_left other;
+    struct stk_err *err;
+};
+
+/* What an unfinished run made: it recorded a shard before that got its name. */
+static bool is_written(const struct clearing *c, const char *name)
+{
+    return is_temporary(name) || is_mark(name) || strcmp(name, STK_DONE_NAME) == 0 ||
+           strcmp(name, STK_INDEX_NAME) == 0 || stk_done_find(&c->d->done, name) ||
+           stk_contents_name(&c->whole, name);
+}
+
+static int find_other(int dir, const char *name, void *user)
+{
+    struct clearing *c = user;
+    (void)dir;
+    if (!is_written(c, name) && !c->other.n++)
+        snprintf(c->other.first, sizeof c->other.first, "%s", name);
+    return 0;
+}
+
+static int clear_entry(int dir, const char *name, void *user)
+{
+    const struct clearing *c = user;
+    bool gone = c->d->resumed ? is_temporary(name) : !is_mark(name) && is_written(c, name);
+    return gone ? stk_remove_at(dir, name, c->d->partial, c->err) : 0;
+}
+
+/* Calls take() for all that is in DST.partial. */
+static int sort_partial(struct clearing *c, int (*take)(int dir, const char *name, void *user))
+{
+    struct stk_err why = {0};
+    const struct stk_dest *d = c->d;
+    int rc = stk_contents_read(&c->whole, d->fd, d->partial, &why);
+    if (rc != STK_E_SYS && rc != STK_E_NOMEM)
+        rc = each_entry(d->fd, d->partial, take, c, c->err);
+    else if (c->err)
+        *c->err = why;
+    stk_contents_release(&c->whole);
+    return rc;
+}
+
+/* Removes what an unfinished run made except its marks; or only temporary files. */
+static int clear(const struct stk_dest *d, struct stk_err *err)
+{
+    return sort_partial(&(struct clearing){.d = d, .err = err}, clear_entry);
+}
+
 /* Checks DST.partial: nothing, an unfinished run, a dataset about to get its name, or something
  * else, which is refused. */
-static int check_partial(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+static int check_partial(struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
+    struct clearing c = {.d = d, .err = err};
+    char what[300];
     int vacant = stk_dir_is_empty(d->fd, d->partial, err);
     if (vacant != 0)
         return vacant < 0 ? vacant : 0;
     int ours = plan_is_of(d, d->fd, err);
     if (ours < 0)
         return ours;
-    if (ours || (n->fresh && number_of(d->fd) == n->fresh) ||
-        each_entry(d->fd, d->partial, found_other, NULL, NULL) == 0)
-        return 0;
-    return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
-                       "in the way, and not from an unfinished pack of this dataset; move it away");
+    if (!ours && !(n->fresh && number_of(d->fd) == n->fresh) &&
+        each_entry(d->fd, d->partial, found_other, NULL, NULL) != 0)
+        return stk_err_set(
+            err, STK_E_EXISTS, d->partial, -1,
+            "in the way, and not from an unfinished pack of this dataset; move it away");
+    int rc = stk_done_read(&d->done, d->fd, d->partial, err);
+    if (rc == 0)
+        rc = sort_partial(&c, find_other);
+    if (rc == 0 && c.other.n)
+        rc = stk_err_set(err, STK_E_EXISTS, d->partial, -1,
+                         "in the way: it holds %s, which the unfinished pack there did not write; "
+                         "move that away",
+                         left_text(&c.other, what, sizeof what));
+    return rc;
 }
 
 /* ---- claiming ---- */
@@ -577,7 +667,7 @@ static int tidy_up(const struct stk_dest *d, const struct note *n, struct stk_er
 static int prepare(const struct stk_dest *d, bool force, const char *plan, const struct note *n,
                    struct stk_err *err)
 {
-    int rc = clear(d->fd, d->partial, d->resumed, err);
+    int rc = clear(d, err);
     if (rc == 0 && !d->resumed)
         rc = write_plan(d, plan, force, err); /* before an old manifest is removed */
     if (rc == 0 && !d->resumed)
@@ -608,8 +698,8 @@ int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, 
         return rc;
     if (resume && unfinished && !d->resumed)
         return stk_err_set(err, STK_E_STALE, d->partial, -1,
-                           "the unfinished run had another source or other options; run without "
-                           "--resume to start over");
+                           "the unfinished run had another source or other options, or the source "
+                           "has changed since; run without --resume to start over");
     return prepare(d, force, plan, &note, err);
 }
 
@@ -625,14 +715,16 @@ static void open_up(const struct stk_dest *d)
                                 (file.st_mode & 0444) >> 2);
 }
 
-/* Removes the dataset that was exchanged for ours, unless a new run has claimed the name. */
-static int drop_partial(const struct stk_dest *d, int old, struct stk_err *err)
+/* Removes the dataset that ours has replaced, unless a new run has claimed its name. */
+static int drop_old(const struct stk_dest *d, int old, const char *ending, struct stk_err *err)
 {
-    return lock_folder(d, old, ".partial", NULL) < 0 ? 0 : remove_folder(d, old, ".partial", err);
+    bool claimed = strcmp(ending, OLD) == 0 ? !stands_at(d, old, OLD)
+                                            : lock_folder(d, old, ending, NULL) < 0;
+    return claimed ? 0 : remove_folder(d, old, ending, err);
 }
 
 /* If the file system cannot exchange: for a moment there is no dataset. */
-static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
+static int swap_in_steps(const struct stk_dest *d, struct stk_err *err)
 {
     struct beside aside, partial;
     beside(d, OLD, &aside);
@@ -644,21 +736,23 @@ static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
         (void)stk_rename_at(d->parent, aside.name, d->parent, d->name);
         return rc;
     }
-    return stands_at(d, old, OLD) ? remove_folder(d, old, OLD, err) : 0;
+    return 0;
 }
 
-/* Replaces the dataset `old` by partial. */
-static int swap(const struct stk_dest *d, int old, struct stk_err *err)
+/* Replaces the old dataset by partial. *ending: what the old one is called now. */
+static int swap(const struct stk_dest *d, const char **ending, struct stk_err *err)
 {
     struct beside b;
+    *ending = ".partial";
     if (stk_exchange_at(d->parent, beside(d, ".partial", &b), d->name) == 0)
-        return drop_partial(d, old, err);
+        return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return stk_err_sys(err, d->final, "rename into place");
-    return swap_in_steps(d, old, err);
+    *ending = OLD;
+    return swap_in_steps(d, err);
 }
 
-static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
+static int give_name(const struct stk_dest *d, int old, const char **ending, struct stk_err *err)
 {
     struct beside b;
     int rc = 0;
@@ -667,7 +761,7 @@ static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
                          "it was moved away while it was being written, and did not get its "
                          "final name");
     else if (old >= 0)
-        rc = swap(d, old, err);
+        rc = swap(d, ending, err);
     else if (stk_rename_at(d->parent, beside(d, ".partial", &b), d->parent, d->name) < 0)
         rc = stk_err_sys(err, d->final, "rename into place");
     if (rc == 0 && !stands_at(d, d->fd, ""))
@@ -679,6 +773,7 @@ static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
 
 int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
 {
+    const char *ending = ".partial";
     int old, rc = check_final(d, d->force, &old, err); /* it may have changed */
     struct note note = {number_of(d->fd), number_of(old)};
     if (rc == 0 && (!note.fresh || (old >= 0 && !note.old)))
@@ -687,12 +782,16 @@ int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
         rc = write_note(d, &note, err);
     if (rc == 0) /* from now on the note identifies the folder */
         rc = stk_unlink_at(d->fd, PLAN_NAME, d->partial, err);
+    if (rc == 0)
+        rc = stk_unlink_at(d->fd, STK_DONE_NAME, d->partial, err);
     if (rc == 0) {
         open_up(d);
-        rc = give_name(d, old, err);
+        rc = give_name(d, old, &ending, err);
     }
     if (rc == 0)
         rc = stk_fsync_dir(d->parent, d->final, err);
+    if (rc == 0 && old >= 0)
+        rc = drop_old(d, old, ending, err);
     if (rc == 0)
         rc = drop_note(d, &note, err);
     if (old >= 0)
@@ -706,6 +805,7 @@ void stk_dest_release(struct stk_dest *d)
         close(d->fd);
     if (d->parent >= 0)
         close(d->parent);
+    stk_done_release(&d->done);
     free(d->final);
     free(d->partial);
     free(d->name);

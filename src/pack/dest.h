@@ -4,7 +4,7 @@
 #ifndef STK_PACK_DEST_H
 #define STK_PACK_DEST_H
 
-#include "base/buf.h"
+#include "pack/done.h"
 
 struct stk_dest {
     char *final, *partial; /* DST and DST.partial in messages */
@@ -14,6 +14,7 @@ struct stk_dest {
                    * through this: names may lead elsewhere if others can write. -1: not open */
     bool force;   /* an existing dataset may be replaced */
     bool resumed; /* there is an unfinished run with the same plan */
+    struct stk_done done; /* what an unfinished run has finished */
     bool whole;   /* resume: dst is already the result of the plan; nothing was opened */
 };
 #define STK_DEST_INIT ((struct stk_dest){.parent = -1, .fd = -1})

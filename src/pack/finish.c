@@ -66,60 +66,40 @@ static int walk_tree(const struct pack *p, const char *name, struct stk_walk *w,
     return rc;
 }
 
-/* Walks the files of shards [first, first + n) in the folder being written. */
-static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
-                       struct stk_err *err)
+/* Walks the files in the folder being written. */
+static int walk_output(const struct pack *p, struct stk_walk *w, struct stk_err *err)
 {
+    uint64_t n = p->nshards;
     *w = (struct stk_walk){.rootfd = -1};
     if (p->cfg.format->caps & STK_CAN_TREE)
-        return walk_tree(p, p->shard[first].name, w, err);
+        return walk_tree(p, p->shard[0].name, w, err);
     const char **names = calloc(n ? n : 1, sizeof *names);
     if (!names)
         return stk_err_nomem(err, n * sizeof *names);
     for (uint64_t i = 0; i < n; i++)
-        names[i] = p->shard[first + i].name;
+        names[i] = p->shard[i].name;
     const struct stk_walk_options o = {.rootfd = p->dest.fd};
     int rc = stk_walk_shards(w, p->dest.partial, &o, p->cfg.format, names, n, err);
     free(names);
     return rc;
 }
 
-/* Counts the samples in a shard of an earlier run by listing it. */
-static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk_err *err)
+/* Compares a file of an earlier run with its record. 1: alike; 0: it is gone, or another. */
+static int is_recorded(const struct pack *p, const struct stk_manifest_file *f, struct stk_err *err)
 {
-    struct stk_walk w;
-    struct stk_index idx;
-    int rc = walk_output(p, shard, 1, &w, err);
-    int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
-    if (fd >= 0) {
-        struct stk_build_options b = {.list = list_options(p), .jobs = p->open->jobs};
-        rc = stk_build_index(&w, &b, fd, err);
-        if (rc == 0)
-            rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
-        if (rc == 0) {
-            *n = idx.h->nsamples;
-            stk_index_close(&idx);
-        }
-        close(fd);
-    }
-    stk_walk_release(&w);
-    return fd < 0 ? fd : rc;
-}
-
-/* The sidecar of a shard of an earlier run. */
-static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
-{
+    struct stk_err why = {0};
+    uint64_t size;
     struct stat sb;
-    if (!p->cfg.format->sidecar)
-        return 0;
-    s->side_name = stk_out_side_name(p->cfg.format, s->name);
-    char *path = s->side_name ? stk_path_join(p->dest.partial, s->side_name) : NULL;
-    int rc = path ? stk_find_at(p->dest.fd, s->side_name, &sb, path, err)
-                  : stk_err_nomem(err, strlen(s->name));
+    char *path = stk_path_join(p->dest.partial, f->name);
+    int rc = path ? stk_find_at(p->dest.fd, f->name, &sb, path, err)
+                  : stk_err_nomem(err, strlen(f->name));
+    if (rc == 1 && S_ISLNK(sb.st_mode)) /* never ours */
+        rc = 0;
     if (rc == 1) {
-        s->side.name = s->side_name;
-        rc = stk_hash_file_at(p->dest.fd, s->side_name, O_NOFOLLOW, &s->side.xxh64, &s->side.size,
-                              path, err);
+        rc = stk_content_compare(p->dest.fd, false, f, path, &size, &why);
+        if ((rc == STK_E_SYS || rc == STK_E_NOMEM) && err)
+            *err = why;
+        rc = rc == STK_E_SYS || rc == STK_E_NOMEM ? rc : rc == 0;
     }
     free(path);
     return rc;
@@ -127,8 +107,6 @@ static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
 
 static void kept(struct pack *p, struct shard *s)
 {
-    s->file.name = s->name;
-    s->file.samples = s->samples;
     s->done = true;
     p->shards_kept++;
     p->samples_done += s->samples;
@@ -136,40 +114,56 @@ static void kept(struct pack *p, struct shard *s)
         stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
 }
 
-/* A shard was whole when it got its final name. One that is no longer whole (a file system lost its
- * end in a crash) is written again. */
-static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_err *err)
+/* Removes a shard that is not the one that was finished: it is packed again. */
+static int drop_shard(struct pack *p, struct shard *s, const char *side, struct stk_err *err)
 {
-    struct shard *s = &p->shard[i];
-    struct stat sb;
-    int rc = stk_find_at(p->dest.fd, s->name, &sb, path, err);
-    if (rc < 1)
-        return rc;
-    rc = stk_content_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
-    if (rc == 0)
-        rc = count_samples(p, i, &s->samples, err);
-    if (rc < 0 && rc != STK_E_CORRUPT)
-        return rc;
+    int rc = stk_remove_at(p->dest.fd, s->name, p->dest.partial, err);
+    if (rc == 0 && side)
+        rc = stk_remove_at(p->dest.fd, side, p->dest.partial, err);
+    p->shards_redone++;
+    return rc;
+}
+
+/* Keeps a shard and its sidecar if they are what was recorded when they were finished, byte for
+ * byte. What changed since (damage, another file of that name) is packed again. */
+static int keep_shard(struct pack *p, struct shard *s, struct stk_err *err)
+{
+    int there = stk_find_at(p->dest.fd, s->name, NULL, p->dest.partial, err);
+    if (there < 1)
+        return there;
+    const struct stk_manifest_file *file = stk_done_find(&p->dest.done, s->name), *side = NULL;
+    if (p->cfg.format->sidecar) {
+        s->side_name = stk_out_side_name(p->cfg.format, s->name);
+        if (!s->side_name)
+            return stk_err_nomem(err, strlen(s->name));
+        side = stk_done_find(&p->dest.done, s->side_name);
+    }
     uint64_t most = s->end - s->begin;
     bool skips = p->o->on_error == STK_ON_ERROR_SKIP;
-    if (rc < 0 || s->samples > most || (s->samples < most && !skips)) {
-        s->samples = 0;
-        return stk_remove_at(p->dest.fd, s->name, path, err);
-    }
-    rc = keep_side(p, s, err);
-    if (rc == 0)
+    int same = file && file->samples <= most && (file->samples == most || skips);
+    if (same)
+        same = is_recorded(p, file, err);
+    if (same == 1 && side)
+        same = is_recorded(p, side, err);
+    if (same == 1) {
+        s->file = *file;
+        s->samples = file->samples;
+        if (side)
+            s->side = *side;
         kept(p, s);
+        return 0;
+    }
+    int rc = same < 0 ? same : drop_shard(p, s, s->side_name, err);
+    free(s->side_name);
+    s->side_name = NULL;
     return rc;
 }
 
 int stk_pack_keep_finished(struct pack *p, struct stk_err *err)
 {
     int rc = 0;
-    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
-        char *path = stk_path_join(p->dest.partial, p->shard[i].name);
-        rc = path ? keep_shard(p, i, path, err) : stk_err_nomem(err, 1);
-        free(path);
-    }
+    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++)
+        rc = keep_shard(p, &p->shard[i], err);
     return rc;
 }
 
@@ -233,7 +227,7 @@ static int build_output(struct pack *p, const char *path, uint64_t *listed, stru
 {
     struct stk_walk w;
     struct stk_new f = STK_NEW_INIT;
-    int rc = walk_output(p, 0, p->nshards, &w, err);
+    int rc = walk_output(p, &w, err);
     if (rc == 0)
         rc = stk_new_begin_at(&f, p->dest.fd, STK_INDEX_NAME, STK_SHARED, path, err);
     if (rc == 0)

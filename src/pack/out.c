@@ -155,7 +155,7 @@ static int sync_own(const struct stk_out_file *o, struct stk_err *err)
     return rc;
 }
 
-static int commit_side(struct stk_out_file *o, struct stk_manifest_file *side, struct stk_err *err)
+static int seal_side(struct stk_out_file *o, struct stk_manifest_file *side, struct stk_err *err)
 {
     *side = (struct stk_manifest_file){0};
     if (o->side_file.fd < 0)
@@ -165,7 +165,7 @@ static int commit_side(struct stk_out_file *o, struct stk_manifest_file *side, s
         rc = stk_hash_file_at(o->out.dirfd, o->side_file.tmp, O_NOFOLLOW, &side->xxh64, &side->size,
                               o->side_file.path, err);
     side->name = o->side_name;
-    return rc < 0 ? rc : stk_new_commit(&o->side_file, err);
+    return rc;
 }
 
 static int give_name(const struct stk_out_file *o, struct stk_err *err)
@@ -175,8 +175,8 @@ static int give_name(const struct stk_out_file *o, struct stk_err *err)
                : 0;
 }
 
-int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
-                   struct stk_manifest_file *side, struct stk_err *err)
+int stk_out_seal(struct stk_out_file *o, struct stk_manifest_file *shard,
+                 struct stk_manifest_file *side, struct stk_err *err)
 {
     int rc = o->fd >= 0 ? flush(o, err) : sync_own(o, err);
     if (rc == 0 && o->fd >= 0 && fsync(o->fd) < 0)
@@ -189,9 +189,13 @@ int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
         rc = stk_content_checksum(o->out.dirfd, false, o->partial_name, &shard->size, &shard->xxh64,
                               o->partial, err);
     }
-    /* The sidecar first: a shard with its final name must be complete. */
-    if (rc == 0)
-        rc = commit_side(o, side, err);
+    return rc < 0 ? rc : seal_side(o, side, err);
+}
+
+/* The sidecar first: a shard with its final name must be complete. */
+int stk_out_commit(struct stk_out_file *o, struct stk_err *err)
+{
+    int rc = o->side_file.fd < 0 ? 0 : stk_new_commit(&o->side_file, err);
     return rc < 0 ? rc : give_name(o, err);
 }
 

@@ -30,9 +30,11 @@ struct stk_out_file {
  * dirfd is closed. */
 int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, const char *dir,
                  const char *name, struct stk_err *err);
-/* Makes it durable and renames it. Fills in name (borrowed from o), size and checksum. */
-int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
-                   struct stk_manifest_file *side, struct stk_err *err);
+/* Makes it durable. Fills in name (borrowed from o), size and checksum. */
+int stk_out_seal(struct stk_out_file *o, struct stk_manifest_file *shard,
+                 struct stk_manifest_file *side, struct stk_err *err);
+/* After that: renames it. */
+int stk_out_commit(struct stk_out_file *o, struct stk_err *err);
 void stk_out_release(struct stk_out_file *o);
 /* The name of the sidecar of shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
 char *stk_out_side_name(const struct stk_format *f, const char *name);

@@ -127,16 +127,37 @@ static void default_name(const char *dst, char *buf, size_t size)
     snprintf(buf, size, "%.*s", usable ? (int)len : 4, usable ? base : "data");
 }
 
+/* What is read: the whole index but the times of folders and what is computed from the rest; and
+ * when the files last changed, by the time that no program sets back. */
+static int plan_of_source(const struct pack *p, struct stk_buf *b, struct stk_err *err)
+{
+    static const enum stk_table kept[] = {
+        STK_T_FILES, STK_T_NAMES,  STK_T_EXTENTS,    STK_T_SEGMENTS, STK_T_COLUMNS,
+        STK_T_ROWS,  STK_T_PARTS,  STK_T_KEYOFF,     STK_T_KEYS,     STK_T_FIELDS,
+        STK_T_CRCS,  STK_T_CHAINS, STK_T_FIELDNAMES, STK_T_CONTEXT,
+    };
+    const struct stk_index_header *h = p->ds->index.h;
+    uint64_t hash[sizeof kept / sizeof *kept], changed = (uint64_t)h->changed_ns;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        hash[i] = h->table[kept[i]].hash;
+    /* The index of a tree has just been built; another may be older than the files. A packed
+     * dataset has checksums. */
+    int rc = 0;
+    if (!p->ds->has_manifest && !(p->ds->format->caps & STK_CAN_TREE))
+        rc = stk_files_latest(&p->ds->files, &changed, err);
+    stk_buf_printf(b, "index %016llx data %016llx changed %llu\n",
+                   (unsigned long long)stk_hash64(hash, sizeof hash),
+                   (unsigned long long)h->data_id, (unsigned long long)changed);
+    return rc;
+}
+
 /* Everything that determines the output, so that two runs can be compared. */
 static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, struct stk_err *err)
 {
     const struct stk_pack_options *o = p->o;
-    const struct stk_index_header *h = p->ds->index.h;
     char *real = realpath(src, NULL);
-    stk_buf_printf(b, "stoker %s\nsource %s\nfiles %016llx names %016llx extents %016llx\n",
-                   STK_VERSION, real ? real : src, (unsigned long long)h->table[STK_T_FILES].hash,
-                   (unsigned long long)h->table[STK_T_NAMES].hash,
-                   (unsigned long long)h->table[STK_T_EXTENTS].hash);
+    stk_buf_printf(b, "stoker %s\nsource %s\n", STK_VERSION, real ? real : src);
+    int rc = plan_of_source(p, b, err);
     stk_buf_printf(b, "format %s payload %s name %s shards %llu size %llu compress %s\n",
                    p->cfg.format->name, p->cfg.codec ? p->cfg.codec->name : "", p->name,
                    (unsigned long long)o->shards, (unsigned long long)o->shard_size_bytes,
@@ -163,7 +184,7 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
         stk_buf_printf(b, "exclude %s\n", *g);
     free(real);
     (void)stk_buf_cstr(b);
-    return stk_buf_check(b, err);
+    return rc < 0 ? rc : stk_buf_check(b, err);
 }
 
 static int find_first(struct pack *p, struct stk_err *err)
@@ -416,6 +437,7 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     r->shards = p->nshards;
     r->files = p->files_out;
     r->shards_kept = p->shards_kept;
+    r->shards_redone = p->shards_redone;
     r->bytes_in = p->sel.bytes;
     r->bytes_out = p->bytes_out;
     r->classes = p->labels.nclasses;

@@ -8,6 +8,7 @@ struct stk_pack_result {
     char format[32];
     bool whole;                            /* --resume: it was complete already, nothing was done */
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
+    uint64_t shards_redone;                /* they were finished too, but had changed since */
     uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;

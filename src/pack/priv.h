@@ -56,6 +56,7 @@ struct pack {
     struct stk_err err;
     struct stk_problems skipped;
     uint64_t samples_done, bytes_done, bytes_out, shards_kept, replaced;
+    uint64_t shards_redone; /* of an earlier run, changed since */
     uint64_t keys_lost; /* of samples written */
     uint64_t files_out; /* of the dataset: its shards, or the files of a tree */
     double last_progress;
@@ -82,7 +83,7 @@ int stk_pack_types(struct pack *p, struct stk_err *err);
 /* ---- pack/finish.c ---- */
 
 int stk_pack_name_shards(struct pack *p, struct stk_err *err);
-/* Keeps the shards that an earlier run finished. */
+/* Keeps the shards that an earlier run finished and that are as it recorded them. */
 int stk_pack_keep_finished(struct pack *p, struct stk_err *err);
 int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err);
 int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,

@@ -212,9 +212,13 @@ static int shard_finish(struct pack *p, struct shard *s, struct stk_err *err)
     const struct stk_format *f = p->cfg.format;
     int rc = f->finish ? f->finish(&p->cfg, &s->out.out, err) : 0;
     if (rc == 0)
-        rc = stk_out_commit(&s->out, &s->file, &s->side, err);
+        rc = stk_out_seal(&s->out, &s->file, &s->side, err);
     s->file.name = s->name;
     s->file.samples = s->samples;
+    if (rc == 0) /* before it has its name: what has one is in the record */
+        rc = stk_done_add(p->dest.fd, p->dest.partial, &s->file, &s->side, err);
+    if (rc == 0)
+        rc = stk_out_commit(&s->out, err);
     if (rc == 0 && s->side.name) {
         s->side_name = strdup(s->side.name);
         s->side.name = s->side_name;

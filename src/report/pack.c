@@ -42,6 +42,10 @@ void stk_pack_text(const struct stk_pack_result *r, const char *dst, struct stk_
     if (r->shards_kept)
         snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from the earlier run",
                  stk_format_count(r->shards_kept, a, sizeof a));
+    if (r->shards_redone)
+        snprintf(line + strlen(line), sizeof line - strlen(line),
+                 "; %s packed again, changed since they were finished",
+                 stk_format_count(r->shards_redone, a, sizeof a));
     stk_grid_row(&t, "files", line);
     double s = r->seconds_total > 0 ? r->seconds_total : 1e-9;
     snprintf(line, sizeof line, "%s; %s/s read, %s samples/s",
@@ -66,7 +70,7 @@ void stk_pack_json(const struct stk_pack_result *r, struct stk_jw *w)
     } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
                    {"shards_kept", r->shards_kept}, {"classes", r->classes},
                    {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out},
-                   {"replaced", r->replaced}};
+                   {"replaced", r->replaced},       {"shards_redone", r->shards_redone}};
     stk_jw_put_str(w, "format", r->format);
     stk_jw_put_bool(w, "whole_already", r->whole);
     stk_jw_put_bool(w, "class_by_class", r->class_by_class);

@@ -186,7 +186,197 @@ def test_resume_rewrites_a_shard_that_is_damaged(site):
         same_tree(site.out, want)
 
 
+def flip(one, other):
+    data = bytearray(one.read_bytes())
+    data[len(data) // 2] ^= 1
+    one.write_bytes(data)
+
+
+def swap(one, other):
+    spare = one.parent.parent / "spare"
+    one.rename(spare)
+    other.rename(one)
+    spare.rename(other)
+
+
+def link(one, other):
+    one.unlink()
+    one.hardlink_to(other)
+
+
+CHANGES = {"flip": flip, "swap": swap, "link": link, "moved": lambda one, other: None,
+           "copy": lambda one, other: shutil.copy2(other, one),
+           "no record": lambda one, other: (one.parent / "pack.done").unlink(),
+           "record cut": lambda one, other: os.truncate(one.parent / "pack.done", 20)}
+
+
+def unfinished(site, fmt):
+    """An unfinished run with two finished shards; their paths. The shards are of one size: a format
+    of lines or rows has no checksum that would show that one is another, or changed."""
+    rows = site.root / "rows.csv"
+    rows.write_text("v\n" + "".join(f"{i}\n" for i in range(1000, 1012)))
+    args = ["pack", "rows.csv", "d/out", "--format", fmt, "--jobs", "1", "--quiet", "--shards", "3"]
+    site.run(*args)
+    want = tree(site.out)
+    finished = [n for n in sorted(want) if "-of-" in n][:2]
+    points = [p for p in change_points(*args, "--force", tmp=site.root, cwd=site.root)
+              if p[0] == "renameat"]
+    for point in reversed(points):
+        site.clear()
+        kill_at(point, *args, cwd=site.root)
+        partial = site.root / "d/out.partial"
+        if [n for n in names(partial) if n.endswith(pathlib.Path(finished[0]).suffix)] == finished:
+            return args, want, [partial / n for n in finished]
+    raise AssertionError("no run ended with two shards")
+
+
+@needs_strace
+@pytest.mark.parametrize("change", CHANGES)
+def test_resume_keeps_only_what_was_finished(site, change):
+    """A finished shard that somebody replaced, or a disk changed, would get a checksum that says it
+    is right: wrong data that verify finds whole."""
+    args, want, (one, other) = unfinished(site, "csv")
+    CHANGES[change](one, other)
+    if change == "moved":  # by a program that copies: other inodes, other times of change
+        shutil.copytree(one.parent, site.root / "copy")
+        shutil.rmtree(one.parent)
+        (site.root / "copy").rename(one.parent)
+        one.parent.chmod(0o700)
+    if "record" in change:
+        assert "in the way" in site.run(*args, "--resume", rc=4).err
+        return
+    done = site.run(*args, "--resume", "--json", "-").json()["result"]
+    redone = {"moved": 0, "swap": 2}.get(change, 1)
+    assert (done["shards_kept"], done["shards_redone"]) == (2 - redone, redone)
+    same_tree(site.out, want)
+    site.assert_tidy()
+
+
+@needs_strace
+def test_resume_compares_sidecars(site):
+    """The keys of a RecordIO file are in its .idx: one that was lost or changed would be kept."""
+    args = site.pack("recordio")
+    site.run(*args)
+    want = tree(site.out)
+    for spoil in (lambda p: p.unlink(), lambda p: flip(p, None)):
+        site.clear()
+        kill_at(("renameat", 6), *args, cwd=site.root)  # index, plan, two of the first shard
+        partial = site.root / "d/out.partial"
+        assert (partial / "out-00000-of-00002.rec").exists()
+        spoil(partial / "out-00000-of-00002.idx")
+        assert site.run(*args, "--resume", "--json", "-").json()["result"]["shards_redone"] == 1
+        same_tree(site.out, want)
+
+
+@needs_strace
+@pytest.mark.parametrize("source", ["tree", "file"])
+def test_resume_notices_a_source_with_its_old_times(site, source):
+    """A file that was written again with its size and times kept (rsync, a restored backup) would be
+    packed in part from the old content, in part from the new."""
+    path = site.root / "img/class00/img0002.jpg"
+    args = site.pack("tfrecord")
+    if source == "file":
+        site.run("pack", "img", "one.tar", "--format", "tar", "--quiet")
+        (path,) = (site.root / "one.tar").glob("*.tar")
+        path = path.rename(site.root / "alone.tar")
+        args[1] = "alone.tar"
+        site.run("inspect", path, "--quiet")  # an index that is there already
+    kill_at(("renameat", 4), *args, cwd=site.root)
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1 if source == "tree" else 600] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "changed since" in site.run(*args, "--resume", rc=4).err
+
+
 # ---- refused -----------------------------------------------------------------------------------
+
+def beside(out):
+    (out / "ckpt").mkdir()
+    (out / "ckpt/last.pt").write_text("weights")
+
+
+def among_the_files(out):
+    (out / "files/class00/.notes").write_text("mine")
+
+
+def among_the_files_and_indexed(out):
+    (out / "files/class00/mine.jpg").write_bytes(b"mine")
+    (out / "index.stkidx").unlink()
+    run_stoker("inspect", out, "--rebuild-index", "--quiet", rc=(0, 1))
+
+
+@pytest.mark.parametrize("fmt, add, named", [
+    ("tfrecord", beside, "ckpt/last.pt"),
+    ("tfrecord", lambda out: (out / "notes.partial").write_text("mine"), "notes.partial"),
+    ("tfrecord", lambda out: shutil.copytree(out.parent.parent / "other", out / "other"), "other/"),
+    ("tfrecord", lambda out: (out / "link").symlink_to("/"), "link"),
+    ("folder", beside, "ckpt/last.pt"),
+    ("folder", among_the_files, "files/class00/.notes"),
+    ("folder", among_the_files_and_indexed, "files/class0")])
+def test_force_leaves_what_the_manifest_does_not_name(site, fmt, add, named):
+    """--force would delete a checkpoint, notes or a whole dataset that a user keeps in the folder of
+    a dataset."""
+    site.run("pack", "img", "other", "--quiet")
+    site.run(*site.pack(fmt))
+    site.run(*site.pack(fmt, "--force"))  # nothing of ours is in the way
+    add(site.out)
+    before = tree(site.root / "d")
+    result = site.run(*site.pack(fmt, "--force"), rc=4)
+    assert named in result.err and "choose another destination" in result.err
+    same_tree(site.root / "d", before)
+
+
+def test_force_leaves_what_lies_beside_a_copied_manifest(site):
+    """A manifest that was copied among other files would have them deleted."""
+    site.run("pack", "img", "other", "--quiet")
+    site.out.mkdir()
+    shutil.copy(site.root / "other/manifest.json", site.out)
+    (site.out / "thesis.tex").write_text("years of work")
+    assert "thesis.tex" in site.run(*site.pack("tar", "--force"), rc=4).err
+    (site.out / "manifest.json").write_text('{"stoker_manifest": 2')
+    assert "is damaged" in site.run(*site.pack("tar", "--force"), rc=4).err
+    assert names(site.out) == ["manifest.json", "thesis.tex"]
+
+
+@needs_strace
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("fmt", ["tfrecord", "folder"])
+def test_force_leaves_what_arrives_while_it_works(site, fmt, exchange):
+    """A checkpoint that is saved to the old folder just before that is removed would go with it."""
+    site.run(*site.pack(fmt))
+    args = site.pack(fmt, "--force")
+    refuse = [] if exchange else ["renameat2:error=EINVAL"]
+    points = change_points(*args, tmp=site.root, cwd=site.root, inject=refuse)
+    first = next(i for i, (call, n) in enumerate(points) if call == "renameat2")
+    kill_at(points[first + 4], *args, cwd=site.root, inject=refuse)  # the old one has another name
+    (old,) = [p for p in (site.root / "d").iterdir() if p.is_dir() and p != site.out]
+    inside = old / "files" if fmt == "folder" else old
+    (inside / "mine.txt").write_text("mine")
+    for _ in range(2):
+        assert "mine.txt" in site.run(*site.pack(fmt, "--resume"), rc=4).err
+    assert list(tree(old).values()) == [b"mine"]
+    (inside / "mine.txt").rename(site.root / "mine.txt")
+    site.run(*site.pack(fmt, "--resume"))
+    site.assert_tidy()
+
+
+@needs_strace
+@pytest.mark.parametrize("more", [(), ("--resume",), ("--force",)])
+def test_others_in_the_unfinished_folder_stay(site, more):
+    """A new run clears away what an unfinished one left: with it would go what a user put there."""
+    args = site.pack("tfrecord")
+    kill_at(("renameat", 5), *args, cwd=site.root)
+    partial = site.root / "d/out.partial"
+    (partial / "notes.txt").write_text("mine")
+    before = tree(partial)
+    result = site.run(*args, *more, rc=4)
+    assert "notes.txt" in result.err and "move that away" in result.err
+    same_tree(partial, before)
+    (partial / "notes.txt").unlink()
+    site.run(*args, *more)
+    site.assert_tidy()
 
 def test_never_replaces_what_is_not_ours(site):
     """A wrong destination would cost a user's files."""

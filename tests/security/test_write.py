@@ -123,8 +123,11 @@ def test_destination_is_a_strangers_link(node, precious):
     assert not [n for n in names(path.parent) if "partial" in n]
     (node.shared / "out").unlink()
     node.victim.shell(f"ln -s {path} out", cwd=node.shared)  # one's own is meant
+    assert "thesis.txt" in pack(node, "--force", rc=4).err  # and what is not of the dataset stays
+    same_tree(path, before)
+    (path / "thesis.txt").unlink()
     pack(node, "--force")
-    assert (node.shared / "out").is_symlink() and not (path / "thesis.txt").exists()
+    assert (node.shared / "out").is_symlink() and names(path) != []
 
 
 def held(node, call, n, *args, umask=0o022):
