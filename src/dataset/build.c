@@ -73,6 +73,7 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
     f->rec.size = (uint64_t)sb.st_size;
     f->rec.mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
     f->rec.changed_ns = (int64_t)sb.st_ctim.tv_sec * 1000000000 + sb.st_ctim.tv_nsec;
+    f->rec.inode = stk_inode_fold(sb.st_ino);
     stk_readers_join(&f->g->w->readers, &sb);
     struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
     struct stk_chain chain = {0};
@@ -151,6 +152,7 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     f->rec.size = stk_src_file_size(src);
     f->rec.mtime_ns = stk_src_mtime_ns(src);
     f->rec.changed_ns = (int64_t)sb.st_ctim.tv_sec * 1000000000 + sb.st_ctim.tv_nsec;
+    f->rec.inode = stk_inode_fold(sb.st_ino);
     struct stk_lister l;
     stk_lister_init(&l, &f->base, src, &b->o->list);
     rc = begin_check(f, src, err);

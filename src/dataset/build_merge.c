@@ -4,6 +4,7 @@
  * sorted, so that the bytes do not depend on which worker saw them first.
  */
 #include "dataset/build_priv.h"
+#include "dataset/fit.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -202,6 +203,7 @@ static int merge_files(struct merge *m, struct stk_err *err)
             struct stk_index_file f = b->file[number];
             f.size = r[k].size;
             f.mtime_ns = b->o->portable ? 0 : r[k].mtime_ns;
+            f.inode = b->o->portable ? 0 : r[k].inode;
             if (!b->o->portable && r[k].changed_ns > m->h.changed_ns)
                 m->h.changed_ns = r[k].changed_ns;
             m->h.bytes_stored += f.size;
@@ -493,8 +495,8 @@ static void fill_header(struct merge *m)
 {
     struct builder *b = m->b;
     struct stk_index_header *h = &m->h;
-    struct stat root;
-    memcpy(h->magic, "STKINDX", 8);
+    struct stat root, own;
+    memcpy(h->magic, STK_INDEX_MAGIC, 8);
     h->version = STK_INDEX_VERSION;
     h->ntables = STK_T_COUNT;
     h->nfiles = h->table[STK_T_FILES].count;
@@ -504,6 +506,9 @@ static void fill_header(struct merge *m)
     h->data_id = b->o->data_id;
     h->listing = b->o->listing;
     h->root_inode = !b->o->portable && fstat(b->walk->rootfd, &root) == 0 ? root.st_ino : 0;
+    h->own_inode = !b->o->portable && fstat(m->fd, &own) == 0 ? own.st_ino : 0;
+    if (!b->o->portable && !(b->walk->format->caps & STK_CAN_TREE))
+        h->pieces = stk_fit_pieces(&b->files);
     h->compress = b->o->list.compress;
     if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;

@@ -35,6 +35,7 @@ enum spool_id {
 struct file_rec {
     uint64_t size;
     int64_t mtime_ns, changed_ns;
+    uint32_t inode; /* folded */
     uint64_t nsamples;
     uint64_t has_keys; /* KEYLEN has an entry for each of its samples */
 };

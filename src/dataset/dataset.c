@@ -121,6 +121,7 @@ static int file_entry(const void *list, uint64_t number, struct stk_files_entry 
     e->name_len = f->name_len;
     e->size = f->size;
     e->mtime_ns = f->mtime_ns;
+    e->inode = f->inode;
     return 0;
 }
 
@@ -190,6 +191,7 @@ static bool try_index(struct stk_dataset *ds, const struct opening *how, const c
     struct stk_fit f = {.ds = ds,
                         .idx = &idx,
                         .o = how->o,
+                        .inode = st.st_ino,
                         .owner = st.st_uid,
                         .only_owner = stk_trust_is_owners(&ds->trust, st.st_uid)};
     if (!stk_fit_all_but_files(&f) || !stk_fit_files(&f) || !(ds->index_path = strdup(path))) {
@@ -461,9 +463,33 @@ static int enter_tree(struct stk_dataset *ds, struct stk_err *err)
     return rc;
 }
 
+/* 1: the file may be replaced: an index, whole or not, or empty; 0: not; else it cannot be read. */
+static int is_index(const struct opening *how, const char *path)
+{
+    char magic[8];
+    size_t got = 0;
+    struct stat st;
+    int fd = open_place(how, path, &st, NULL);
+    if (fd < 0)
+        return fd;
+    int rc = stk_pread_full(fd, magic, sizeof magic, 0, &got, path, NULL);
+    close(fd);
+    return rc < 0 ? rc : memcmp(magic, STK_INDEX_MAGIC, got) == 0;
+}
+
+/* A file of the user that happens to have the name of an index. */
+static void stays(struct stk_dataset *ds, const char *path)
+{
+    char why[160];
+    snprintf(why, sizeof why, "%.80s is not one of stoker's, and is left as it is",
+             stk_base_name(path));
+    free(ds->index_why);
+    ds->index_why = strdup(why);
+}
+
 /* Drops places where a new index must not go: a packed dataset, which has its own, and a place with
- * another user's index, which is not ours to replace. */
-static void drop_places(const struct stk_dataset *ds, char *place[STK_PLACES])
+ * another user's index or with any other file, which is not ours to replace. */
+static void drop_places(struct stk_dataset *ds, const struct opening *how, char *place[STK_PLACES])
 {
     int n = 0;
     for (int i = 0; i < STK_PLACES && place[i]; i++) {
@@ -471,7 +497,10 @@ static void drop_places(const struct stk_dataset *ds, char *place[STK_PLACES])
         bool inside = i == 0 && ds->has_manifest;
         int there = stk_find_at(AT_FDCWD, place[i], &st, place[i], NULL);
         bool theirs = there < 0 || (there && st.st_uid != geteuid());
-        if (inside || theirs)
+        int index = there > 0 && !inside && !theirs ? is_index(how, place[i]) : 1;
+        if (index == 0 || (index < 0 && !S_ISREG(st.st_mode)))
+            stays(ds, place[i]);
+        if (inside || theirs || index <= 0)
             free(place[i]);
         else
             place[n++] = place[i];
@@ -492,7 +521,7 @@ static int open_index(struct stk_dataset *ds, struct opening *how, struct stk_er
         for (int i = 0; !found && i < STK_PLACES && how->place[k][i]; i++)
             found = try_index(ds, how, how->place[k][i]);
     for (int k = PLAIN; rc == 0 && !found && k < NPLACES; k++)
-        drop_places(ds, how->place[k]);
+        drop_places(ds, how, how->place[k]);
     if (rc == 0 && !found)
         rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, err);
     if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
@@ -622,11 +651,11 @@ static void show_place(struct stk_dataset *ds, const struct stk_open_options *o,
 {
     const struct opening how = {.o = o};
     struct stk_index idx = {0};
-    struct stk_fit f = {.ds = ds, .idx = &idx, .o = o};
     struct stat st;
     int fd = open_place(&how, path, &st, NULL);
     if (fd < 0)
         return;
+    struct stk_fit f = {.ds = ds, .idx = &idx, .o = o, .inode = st.st_ino};
     if (open_current(ds, fd, path, &idx, NULL) == 0 && stk_fit_all_but_files(&f) &&
         stk_fit_files(&f))
         look(user, &idx, path, st.st_uid);

@@ -5,12 +5,18 @@
 #include "dataset/fit.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "host/fs.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 /* Up to this many files are checked against the index when it is opened; more are checked when they
  * are first read. */
 #define CHECK_FILES 1024
+/* Pieces of at most so many files are compared: in most formats, the first one says what the others
+ * mean. */
+#define PIECED_FILES 8
+#define PIECE        4096
 
 /* ---- trust ---- */
 
@@ -40,17 +46,73 @@ static bool dirs_fresh(struct stk_fit *f)
         const char *name = names + d[i].name_off;
         if (fstatat(f->ds->files.rootfd, name[0] ? name : ".", &sb, 0) < 0 ||
             !may_vouch(f, sb.st_uid) ||
+            (f->has_inodes && d[i].inode && d[i].inode != stk_inode_fold(sb.st_ino)) ||
             (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
             return false;
     }
     return true;
 }
 
-/* The index was made of this folder, not of one that was copied with it to here. */
-static bool is_original(const struct stk_fit *f)
+/* ---- the data that was indexed, not other data of the same sizes and times ---- */
+
+/* Whether the index still is the file that was written, or its folder the one that was listed: then
+ * the files must be those that were indexed, untouched. Else it was copied, with the data. */
+static void find_origin(struct stk_fit *f)
 {
+    const struct stk_index_header *h = f->idx->h;
+    int rootfd = f->ds->files.rootfd;
     struct stat sb;
-    return fstat(f->ds->files.rootfd, &sb) == 0 && sb.st_ino == f->idx->h->root_inode;
+    bool same_root = fstat(rootfd, &sb) == 0 && sb.st_ino == h->root_inode;
+    /* Most of FUSE counts inodes anew at each mount. */
+    bool kept = strcmp(stk_fs_of_fd(rootfd)->name, "fuse") != 0;
+    f->original = same_root || (kept && h->own_inode && f->inode == h->own_inode);
+    f->has_inodes = f->original && kept;
+}
+
+/* ctimes tell nothing of a copy, nor of an image that is mounted read-only: it has the times that
+ * its maker gave it, and so has another image mounted in its place. */
+static bool needs_pieces(const struct stk_fit *f)
+{
+    struct statvfs fs;
+    return !f->original ||
+           (fstatvfs(f->ds->files.rootfd, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0);
+}
+
+static int hash_pieces(const struct stk_files *files, uint64_t number, struct stk_hash *h)
+{
+    struct stk_file file;
+    uint8_t piece[PIECE];
+    int rc = stk_file_open(files, number, STK_FILE_PLAIN, &file, NULL);
+    if (rc < 0)
+        return rc;
+    uint64_t last = file.size > PIECE ? file.size - PIECE : 0;
+    for (uint64_t i = 0; rc == 0 && i < 3; i++) {
+        size_t got = 0;
+        rc = stk_pread_full(file.fd, piece, sizeof piece, last * i / 2, &got, NULL, NULL);
+        stk_hash_update(h, piece, got);
+    }
+    stk_file_close(&file);
+    return rc;
+}
+
+uint64_t stk_fit_pieces(const struct stk_files *files)
+{
+    uint64_t n = files->count < PIECED_FILES ? files->count : PIECED_FILES;
+    struct stk_hash h;
+    int rc = 0;
+    stk_hash_init(&h);
+    for (uint64_t i = 0; rc == 0 && i < n; i++)
+        rc = hash_pieces(files, files->count * i / n, &h);
+    return rc == 0 ? stk_hash_final(&h) : 0;
+}
+
+static bool is_what_was_indexed(const struct stk_fit *f, const struct stk_files *files)
+{
+    const struct stk_index_header *h = f->idx->h;
+    if (f->original && files->count <= CHECK_FILES &&
+        stk_files_changed_since(files, h->changed_ns))
+        return false;
+    return !h->pieces || !needs_pieces(f) || stk_fit_pieces(files) == h->pieces;
 }
 
 bool stk_fit_files(struct stk_fit *f)
@@ -65,8 +127,8 @@ bool stk_fit_files(struct stk_fit *f)
         if ((rc < 0 && !damaged) || (rc != STK_E_SYS && !may_vouch(f, owner)))
             return false;
     }
-    bool looks = !tree && !files.packed && files.count <= CHECK_FILES && is_original(f);
-    return !looks || !stk_files_changed_since(&files, f->idx->h->changed_ns);
+    files.in_place = f->has_inodes;
+    return tree || files.packed || is_what_was_indexed(f, &files);
 }
 
 static int shard_entry(const void *list, uint64_t number, struct stk_files_entry *e,
@@ -191,6 +253,7 @@ static bool manifest_match(const struct stk_fit *f)
 bool stk_fit_all_but_files(struct stk_fit *f)
 {
     f->format = stk_format_find(f->idx->h->format);
+    find_origin(f);
     return f->format && (!f->ds->format || f->ds->format == f->format) && settings_match(f) &&
            same_root(f) && manifest_match(f) && dirs_fresh(f);
 }

@@ -18,13 +18,18 @@ struct stk_fit {
     struct stk_dataset *ds; /* its own index is not used */
     const struct stk_index *idx;
     const struct stk_open_options *o;
+    uint64_t inode; /* of the index file */
     bool only_owner; /* trusted only if all of the data belongs to its owner: */
     uid_t owner;
     /* Found on the way: */
     const struct stk_format *format;
     bool others_data; /* some does not */
+    bool original;    /* the index was made here, of this folder or in this file, and not copied */
+    bool has_inodes;  /* and inodes mean something */
 };
 
+/* A hash of pieces of some of the files: first, middle and last bytes. 0: not known. */
+uint64_t stk_fit_pieces(const struct stk_files *files);
 /* Folders, settings, manifest. */
 bool stk_fit_all_but_files(struct stk_fit *f);
 /* The files, if they are few enough to check. Call it after the former. Damage of a packed dataset

@@ -141,14 +141,16 @@ uint64_t stk_index_header_hash(const struct stk_index_header *h)
 {
     struct stk_index_header copy = *h;
     copy.header_hash = 0;
-    return stk_hash64(&copy, h->version < 6 ? offsetof(struct stk_index_header, changed_ns)
-                                            : sizeof copy);
+    size_t n = h->version < 6   ? offsetof(struct stk_index_header, changed_ns)
+               : h->version < 7 ? offsetof(struct stk_index_header, own_inode)
+                                : sizeof copy;
+    return stk_hash64(&copy, n);
 }
 
 static int check_header(struct stk_index *idx, struct stk_err *err)
 {
     struct stk_index_header copy;
-    if (idx->size < sizeof copy || memcmp(idx->h->magic, "STKINDX", 8) != 0)
+    if (idx->size < sizeof copy || memcmp(idx->h->magic, STK_INDEX_MAGIC, 8) != 0)
         return stk_err_set(err, STK_E_CORRUPT, idx->path, -1, "not a stoker index");
     memcpy(&copy, idx->h, sizeof copy);
     if (copy.version < STK_INDEX_OLDEST || copy.version > STK_INDEX_VERSION ||

@@ -56,7 +56,7 @@ struct stk_packed {
 struct stk_index_file {
     uint64_t name_off;
     uint32_t name_len;
-    uint32_t pad;
+    uint32_t inode; /* stk_inode_fold(); 0: not kept */
     uint64_t size;
     int64_t mtime_ns;
 };
@@ -64,7 +64,7 @@ struct stk_index_file {
 struct stk_index_dir {
     uint64_t name_off;
     uint32_t name_len;
-    uint32_t pad;
+    uint32_t inode; /* as of a file */
     int64_t mtime_ns;
 };
 
@@ -129,14 +129,18 @@ struct stk_index_header {
     } table[STK_T_COUNT];
     uint64_t listing; /* hash of the options given instead of detected; 0: none */
     /* Since version 6: the latest ctime of a file, which no program can set back, and the inode of
-     * the folder that the names are relative to: a copy has other ones, and is as good. 0: none */
+     * the folder that the names are relative to. 0: none */
     int64_t changed_ns;
     uint64_t root_inode;
+    /* Since version 7: the inode of the index, by which it knows whether it was copied, and
+     * stk_fit_pieces() of the files, by which data without ctimes is known. 0: none */
+    uint64_t own_inode, pieces;
 };
+#define STK_INDEX_MAGIC          "STKINDX" /* with its zero byte */
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        6u
+#define STK_INDEX_VERSION        7u
 #define STK_INDEX_OLDEST         3u          /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* The offset of the tables, and so of the blocks. */

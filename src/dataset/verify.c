@@ -220,7 +220,7 @@ static bool of_another_version(const char *path)
                              NULL);
         close(fd);
     }
-    return got && memcmp(h.magic, "STKINDX", 8) == 0 && h.version < STK_INDEX_VERSION;
+    return got && memcmp(h.magic, STK_INDEX_MAGIC, 8) == 0 && h.version < STK_INDEX_VERSION;
 }
 
 /* The published index must match the files. Then its checksums of samples are compared as they are

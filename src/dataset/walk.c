@@ -228,6 +228,7 @@ static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *
         return stk_err_sys(err, rel, "stat");
     struct stk_index_dir d = {.name_off = stk_spool_len(&w->names),
                               .name_len = (uint32_t)strlen(rel),
+                              .inode = stk_inode_fold(sb.st_ino),
                               .mtime_ns =
                                   (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec};
     int rc = stk_spool_put(&w->names, rel, strlen(rel) + 1, err);

@@ -437,11 +437,11 @@ bool stk_file_seeable(const struct stk_file *f)
 }
 
 /* Status of the file that the name leads to now. */
-static bool look_now(const struct stk_files *files, uint64_t number, struct statx *sx)
+static bool look_now(const struct stk_files *files, uint64_t number, struct stk_files_entry *e,
+                     struct statx *sx)
 {
-    struct stk_files_entry e;
     char name[PATH_MAX];
-    return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx, NULL) == 0;
+    return entry_of(files, number, e, name, NULL) == 0 && look_by_name(files, name, sx, NULL) == 0;
 }
 
 struct looking {
@@ -453,9 +453,13 @@ struct looking {
 static int look_at_one(void *user, uint64_t item, unsigned thread, struct stk_err *err)
 {
     struct looking *l = user;
+    struct stk_files_entry e;
     struct statx sx;
     (void)thread, (void)err;
-    if (!l->changed && look_now(l->files, item, &sx) && ctime_of(&sx) > l->ns)
+    if (l->changed || !look_now(l->files, item, &e, &sx))
+        return 0;
+    if ((l->ns && ctime_of(&sx) > l->ns) ||
+        (l->files->in_place && e.inode && e.inode != stk_inode_fold(sx.stx_ino)))
         l->changed = true;
     return 0;
 }
@@ -465,7 +469,7 @@ bool stk_files_changed_since(const struct stk_files *files, int64_t ns)
 {
     struct looking l = {.files = files, .ns = ns};
     uint64_t n = files->count < STK_FILES_LOOK ? files->count : STK_FILES_LOOK;
-    if (ns && n)
+    if ((ns || files->in_place) && n)
         (void)stk_pool_run(stk_files_are_local(files) ? 1 : LOOKERS, n, look_at_one, &l, NULL);
     return l.changed;
 }
@@ -519,9 +523,10 @@ bool stk_files_are_ours(const struct stk_files *files)
 {
     bool ours = true;
     for (uint64_t i = 0; ours && i < files->count; i++) {
+        struct stk_files_entry e;
         struct statx sx; /* a copy is in a folder of ours */
         ours = stk_files_route_whole(files, i) != i ||
-               (look_now(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode));
+               (look_now(files, i, &e, &sx) && is_ours(sx.stx_uid, sx.stx_mode));
     }
     return ours;
 }
@@ -529,10 +534,11 @@ bool stk_files_are_ours(const struct stk_files *files)
 bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
                       const struct stk_file_stamp *was)
 {
+    struct stk_files_entry e;
     struct statx sx;
     if (fd >= 0 && look_at(fd, 0, &sx, NULL) < 0)
         return true; /* no longer accessible: a server that is gone */
-    if (fd < 0 && !look_now(files, number, &sx))
+    if (fd < 0 && !look_now(files, number, &e, &sx))
         return false;
     struct stk_file_stamp now = stamp_of(&sx);
     if (fd < 0 && (now.device != was->device || now.inode != was->inode))

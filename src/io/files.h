@@ -34,6 +34,7 @@ struct stk_files_entry {
     size_t name_len;
     uint64_t size;    /* or STK_SIZE_ANY */
     int64_t mtime_ns; /* 0: not recorded */
+    uint32_t inode;   /* stk_inode_fold(); 0: not recorded */
     bool packed;      /* as in struct stk_files */
 };
 
@@ -75,6 +76,7 @@ struct stk_files {
     const struct stk_files_overlay *overlay; /* NULL: only the source */
     bool outside;  /* links may lead out of the root; else such a link is refused */
     bool packed;   /* a manifest has the sizes: a file of another size is damaged, not changed */
+    bool in_place; /* these are the files that were recorded, not copies: they have their inodes */
     bool any_size; /* read a file of another size as far as it goes: its records are checked */
 };
 
@@ -112,8 +114,14 @@ bool stk_files_are_ours(const struct stk_files *files);
 int stk_files_compare(const struct stk_files *files, uint64_t number, uid_t *owner,
                       struct stk_err *err);
 
-/* True if the status of a file (ctime) changed after ns; 0: never. Checks the first STK_FILES_LOOK
- * of them; opens none. */
+/* 32 bits of an inode number, never 0. */
+static inline uint32_t stk_inode_fold(uint64_t inode)
+{
+    uint32_t fold = (uint32_t)(inode ^ inode >> 32);
+    return fold ? fold : 1;
+}
+/* True if the status of a file (ctime) changed after ns (0: never), or if it is in_place and has
+ * another inode. Checks the first STK_FILES_LOOK of them; opens none. */
 bool stk_files_changed_since(const struct stk_files *files, int64_t ns);
 #define STK_FILES_LOOK 1024u
 /* The latest change (ctime) of any of the files of the source; looks at all of them, opens none. */

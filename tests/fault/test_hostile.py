@@ -469,7 +469,7 @@ def xxh64(data):
 def with_checksums(index):
     """A small index with the checksums of its one block, of the checksums, of the header put right."""
     (tables,) = struct.unpack_from("<I", index, 12)
-    size, entry = 128 + 32 * tables + 24, 128 + 32 * 17
+    size, entry = 128 + 32 * tables + 40, 128 + 32 * 17
     start = (size + 63) // 64 * 64
     (sums,) = struct.unpack_from("<Q", index, entry)
     assert len(index) == sums + 8

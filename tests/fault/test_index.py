@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -161,6 +162,142 @@ def test_index_of_another_file_of_the_same_name(tmp_path):
     before = data_of(tmp_path / "b/x.csv", 20).out_bytes
     shutil.copy(tmp_path / "a/x.csv.stkidx", tmp_path / "b/x.csv.stkidx")
     assert data_of(tmp_path / "b/x.csv", 20).out_bytes == before
+
+
+def first_fields(path):
+    fields = run_stoker("inspect", path, "--json", "-", "--quiet").json()["result"]["fields"]
+    return sorted((f["name"], f.get("dtype")) for f in fields)
+
+
+def built(path):
+    return run_stoker("inspect", path, "--json", "-", "--quiet").json()["result"]["index_built_now"]
+
+
+def make_version(kind, root, which):
+    """Files of the same names, sizes and times, which mean something else: version 0 or 1."""
+    root.mkdir(parents=True)
+    if kind == "csv":
+        names = ["width,depth", "depth,width"]
+        for i in range(3):
+            (root / f"{i}.csv").write_text(names[which] + "\n1,2\n3,4\n")
+    elif kind == "npy":
+        np.save(root / "x.npy", np.full(50, 0xFFFFFFF0, np.uint32).view([np.uint32, np.int32][which]))
+    elif kind == "tar":
+        sizes = [(500, 900), (900, 500)]
+        make_tar(root / "x.tar", [(f"{i}.bin", b"%d" % i * n) for i, n in enumerate(sizes[which])])
+    elif kind == "folder":
+        for i in range(3 + which):
+            (root / f"{i}.jpg").write_bytes(b"%d" % i * 50)
+    for path in [*root.iterdir(), root]:
+        os.utime(path, ns=(10**18, 10**18))
+    return root
+
+
+def seen(path):
+    run_stoker("inspect", path, "--quiet")
+    n = run_stoker("inspect", path, "--json", "-", "--quiet").json()["result"]["samples"]
+    return first_fields(path), n, [run_stoker("inspect", path, "--sample", i).out for i in range(n)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tar", "folder"])
+def test_another_folder_that_took_the_name(tmp_path, kind):
+    """Files of the same names, sizes and times that were moved there whole: nothing was touched since
+    the index was made, but they are other files."""
+    versions = [make_version(kind, tmp_path / f"v{i}", i) for i in (0, 1)]
+    want = seen(versions[1])
+    index_of_v1 = versions[1].with_name("v1.stkidx")
+    index_of_v1.unlink()
+    data = versions[0].rename(tmp_path / "data")
+    assert seen(data) != want and not built(data)
+    data.rename(tmp_path / "old")
+    versions[1].rename(data)
+    assert seen(data) == want
+    assert not built(data)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "tar"])
+@pytest.mark.parametrize("parent", ["same", "other"])
+def test_another_file_that_took_the_name(tmp_path, kind, parent):
+    """An index beside a file, which another of the same size and time replaced."""
+    old, new = (next(make_version(kind, tmp_path / f"v{i}", i).iterdir()) for i in (0, 1))
+    want = seen(new)
+    index_of(new).unlink()
+    assert seen(old) != want
+    if parent == "other":
+        (tmp_path / "old").mkdir()
+        index_of(old).rename(tmp_path / "old" / index_of(old).name)
+        old = tmp_path / "old" / old.name
+    new.rename(old)
+    assert seen(old) == want
+    assert not built(old)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "tar"])
+def test_an_index_that_was_copied(tmp_path, kind):
+    """A copy of data and index is used as it is; with other data of the same sizes and times it is not."""
+    v0, v1 = (make_version(kind, tmp_path / f"v{i}", i) for i in (0, 1))
+    want = seen(v0), seen(v1)
+    for i, v in enumerate((v0, v1) if kind != "npy" else ()):  # a folder of those is files
+        copy = shutil.copytree(v, tmp_path / f"copy{i}")
+        shutil.copy2(tmp_path / "v0.stkidx", tmp_path / f"copy{i}.stkidx")
+        assert built(copy) == (i == 1)
+        assert seen(copy) == want[i]
+    # A file of its own, likewise.
+    single = [next(v.iterdir()) for v in (v0, v1)]
+    want = [seen(path) for path in single]
+    (tmp_path / "c").mkdir()
+    for i, path in enumerate(single):
+        copy = shutil.copy2(path, tmp_path / "c" / single[0].name)
+        shutil.copy2(index_of(single[0]), index_of(copy))
+        assert built(copy) == (i == 1)
+        assert seen(copy) == want[i]
+
+
+def test_a_copy_is_changed_in_place(tmp_path):
+    """A copy that uses an index of its own notices a change under the old size and time."""
+    v0, v1 = (make_version("csv", tmp_path / f"v{i}", i) for i in (0, 1))
+    want = seen(v1)
+    run_stoker("inspect", v0)
+    for path in v0.iterdir():
+        path.write_text((v1 / path.name).read_text())
+        os.utime(path, ns=(10**18, 10**18))
+    os.utime(v0, ns=(10**18, 10**18))
+    assert seen(v0) == want
+
+
+# ---- a file of the user that has the name of an index -------------------------------------------
+
+@pytest.mark.parametrize("what", ["text", "short", "link", "folder"])
+@pytest.mark.parametrize("how", [[], ["--rebuild-index"]])
+def test_a_file_of_the_user_stays(tmp_path, what, how):
+    """NAME.stkidx that is something else would be replaced by the index of NAME."""
+    data = tmp_path / "x.csv"
+    data.write_text("a,b\n1,2\n3,4\n")
+    own = tmp_path / "x.csv.stkidx"
+    if what == "folder":
+        own.mkdir()
+    elif what == "link":
+        (tmp_path / "mine").write_text("my own text")
+        own.symlink_to("mine")
+    else:
+        own.write_text("my own text" if what == "text" else "my")
+    before = tree(tmp_path)
+    for i in range(2):
+        result = run_stoker("inspect", data, *how, "--json", "-", "--quiet").json()["result"]
+        assert result["samples"] == 2
+        assert "x.csv.stkidx" in result["index_not_used"] if how or not i else True
+    assert {k: v for k, v in tree(tmp_path).items() if "cache" not in k} == before
+
+
+def test_remains_of_an_index_are_replaced(tmp_path):
+    data = tmp_path / "x.csv"
+    data.write_text("a,b\n1,2\n3,4\n")
+    run_stoker("inspect", data)
+    whole = index_of(data).read_bytes()
+    for n in (0, 4, 8, 500, len(whole) - 1):
+        index_of(data).write_bytes(whole[:n])
+        assert built(data) and not built(data), n
+        assert len(index_of(data).read_bytes()) == len(whole)
 
 
 # ---- out of date -------------------------------------------------------------------------------

@@ -137,6 +137,8 @@ def test_what_cannot_be_read_is_not_absent(site, made, name, args, error):
     before = tree(site)
     done = refuse(site, found, *args, error=error, rc=(0, 4) if "prof" in args else (1, 2, 3, 4))
     after = tree(site)
+    for files in before, after:  # pack lists src again, and an index has its own inode
+        files.pop("src.stkidx", None)
     assert {n: after.get(n) for n in before} == before, repr(done)
     assert not (site / "out").exists()
 

@@ -8,7 +8,7 @@ import struct
 MASK = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
                       0x27D4EB2F165667C5)
-HEADER, TABLES, BLOCK, COUNT = 792, 832, 65536, 20
+HEADER, TABLES, BLOCK, COUNT = 808, 832, 65536, 20
 NAMES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff", "keys", "fields",
          "fieldnames", "chains", "points", "windows", "crcs", "context", "sums", "checks", "notes"]
 

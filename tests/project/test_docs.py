@@ -119,7 +119,7 @@ def test_the_index_is_laid_out_as_documented(stoker, images, tmp_path):
     data = (tmp_path / "p/index.stkidx").read_bytes()
     magic, version, ntables, size = struct.unpack_from("<8sIIQ", data, 0)
     nfiles, nextents, nsamples = struct.unpack_from("<QQQ", data, 32)
-    assert (magic, version, ntables, size) == (b"STKINDX\0", 6, 20, len(data))
+    assert (magic, version, ntables, size) == (b"STKINDX\0", 7, 20, len(data))
     assert (nfiles, nextents, nsamples) == (2, 15, 15)
     assert data[88:104].rstrip(b"\0") == b"tfrecord" and data[104:120].rstrip(b"\0") == b"example"
     tables = [struct.unpack_from("<QQQII", data, 128 + 32 * i) for i in range(20)]
