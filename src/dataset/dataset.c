@@ -107,6 +107,9 @@ struct opening {
     bool trust;   /* use an existing index; else none is published either */
     struct stk_checker *checker;
     char *place[NPLACES][STK_PLACES];
+    struct stk_manifest above; /* of the folder that the dataset is in... */
+    char *folder;
+    const struct stk_manifest_file *entry; /* ...if it names the dataset as one of its shards */
 };
 
 /* ---- its files ---- */
@@ -251,6 +254,45 @@ static int tell(const struct opening *how, uint64_t bytes, uint64_t total, struc
     return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
 }
 
+/* Damage is listed if problems are collected, else it is the error. */
+static int note_damage(struct stk_dataset *ds, const struct opening *how, int rc, const char *path,
+                       const struct stk_err *why, struct stk_err *err)
+{
+    if (rc < 0 && rc != STK_E_NOMEM && how->collect) {
+        stk_problems_add_code(&ds->problems, rc, path, why->offset, why->what);
+        return 0;
+    }
+    if (rc < 0 && err)
+        *err = *why;
+    return rc;
+}
+
+/* A shard that is opened by itself is what the manifest of its dataset says. `whole`: compares its
+ * checksum, too. */
+static int compare_entry(struct stk_dataset *ds, const struct opening *how, bool whole,
+                         struct stk_err *err)
+{
+    const struct stk_manifest_file *e = how->entry;
+    struct stk_err why = {0};
+    struct stat st;
+    uint64_t size;
+    if (!e || (!whole && ds->is_dir))
+        return 0;
+    int top = open(how->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = top < 0 ? stk_err_sys(&why, how->folder, "open folder") : 0;
+    if (rc == 0 && whole)
+        rc = stk_content_compare(top, ds->files.outside, e, ds->path, &size, &why);
+    else if (rc == 0 && fstatat(top, e->name, &st, 0) < 0)
+        rc = stk_err_sys(&why, ds->path, "stat");
+    else if (rc == 0 && (uint64_t)st.st_size != e->size)
+        rc = stk_err_set(&why, STK_E_CORRUPT, ds->path, -1,
+                         "it has %llu bytes, the manifest says %llu",
+                         (unsigned long long)st.st_size, (unsigned long long)e->size);
+    if (top >= 0)
+        close(top);
+    return note_damage(ds, how, rc, ds->path, &why, err);
+}
+
 /* The checksums of a new index are those of the packed samples only if the shards are. */
 static int compare_shards(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
 {
@@ -263,12 +305,7 @@ static int compare_shards(struct stk_dataset *ds, const struct opening *how, str
         char *path = stk_path_join(ds->path, m->shard[i].name);
         rc = path ? stk_content_compare(top, how->o->follow_links, &m->shard[i], path, &size, &why)
                   : stk_err_nomem(&why, strlen(m->shard[i].name));
-        if (rc < 0 && rc != STK_E_NOMEM && how->collect) {
-            stk_problems_add_code(&ds->problems, rc, path, why.offset, why.what);
-            rc = 0;
-        } else if (rc < 0 && err) {
-            *err = why;
-        }
+        rc = note_damage(ds, how, rc, path, &why, err);
         free(path);
         done += size;
         rc = rc < 0 ? rc : tell(how, done, m->bytes, err);
@@ -345,6 +382,8 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
                          "%s", ds->problems.item[0].what);
     if (rc == 0 && replaces_packed(ds, how))
         rc = compare_shards(ds, how, err);
+    if (rc == 0)
+        rc = compare_entry(ds, how, true, err);
     bool asked = rc == 0 && stk_fit_listing(ds, how->o, found_out(&w));
     if (rc == 0)
         rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
@@ -395,13 +434,36 @@ static int find_codecs(struct stk_dataset *ds, struct stk_err *err)
     return 0;
 }
 
+/* A folder without a manifest, or whose samples are not those of its manifest, may be a packed
+ * dataset that is being removed because another took its name: its remains are not a dataset. */
+static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
+{
+    struct stat now;
+    const struct stat *then = &ds->trust.data;
+    if (!ds->is_dir || (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev &&
+                        now.st_ino == then->st_ino))
+        return 0;
+    return stk_err_set(err, STK_E_STALE, ds->path, -1,
+                       "the folder was replaced or removed while it was being opened; try again");
+}
+
+static int no_manifest(const struct stk_dataset *ds, const struct stk_manifest_at *at,
+                       struct stk_err *err)
+{
+    struct stk_err why = {0};
+    int rc = stk_manifest_missing(at, &why), replaced = rc < 0 ? check_replaced(ds, err) : 0;
+    if (rc < 0 && replaced == 0 && err)
+        *err = why;
+    return replaced < 0 ? replaced : rc;
+}
+
 static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o,
                         struct stk_err *err)
 {
     struct stk_manifest_at at = {ds->files.rootfd, ds->files.outside, ds->path, &ds->trust};
     int rc = stk_manifest_read_at(&at, &ds->manifest, err);
     if (rc <= 0)
-        return rc;
+        return rc < 0 ? rc : no_manifest(ds, &at, err);
     ds->has_manifest = ds->files.packed = true;
     ds->format = stk_format_find(ds->manifest.format);
     if (!ds->format || (ds->manifest.payload[0] && !stk_codec_find(ds->manifest.payload)))
@@ -423,6 +485,33 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
         ds->list.types = ds->list.types ? ds->list.types : ds->manifest.columns;
     }
     return 0;
+}
+
+/* Finds the dataset among the shards of the folder that it is in. A manifest there that cannot be
+ * read for want of rights, or that is not trusted, says nothing about it. */
+static int find_entry(struct stk_dataset *ds, struct opening *how, struct stk_err *err)
+{
+    char *real = ds->has_manifest ? NULL : realpath(ds->path, NULL);
+    char *slash = real ? strrchr(real, '/') : NULL;
+    if (!slash || !slash[1] || !(how->folder = strndup(real, (size_t)(slash - real) + 1))) {
+        free(real);
+        return 0;
+    }
+    struct stk_err why = {0};
+    int fd = open(how->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stk_manifest_at at = {fd, true, how->folder, &ds->trust};
+    int rc = fd < 0 ? stk_err_sys(&why, how->folder, "open folder")
+                    : stk_manifest_read_at(&at, &how->above, &why);
+    bool private = rc == STK_E_SYS && (why.sys_errno == EACCES || why.sys_errno == EPERM);
+    for (size_t i = 0; rc == 1 && i < how->above.nshards; i++)
+        if (strcmp(how->above.shard[i].name, slash + 1) == 0)
+            how->entry = &how->above.shard[i];
+    if (fd >= 0)
+        close(fd);
+    free(real);
+    if (rc >= 0 || private || rc == STK_E_UNSUPPORTED)
+        return 0;
+    return err ? (*err = why).code : rc;
 }
 
 /* Opens the folder that names are relative to: the dataset, or the parent of its single file.
@@ -551,19 +640,6 @@ static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, 
     return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
 }
 
-/* A folder without a manifest, or whose samples are not those of its manifest, may be a packed
- * dataset that is being removed because another took its name: its remains are not a dataset. */
-static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
-{
-    struct stat now;
-    const struct stat *then = &ds->trust.data;
-    if (!ds->is_dir || (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev &&
-                        now.st_ino == then->st_ino))
-        return 0;
-    return stk_err_set(err, STK_E_STALE, ds->path, -1,
-                       "the folder was replaced or removed while it was being opened; try again");
-}
-
 /* A packed dataset is what its manifest says: each file has its size, and all samples are there.
  * Readers compare the checksums of samples. If bad samples are passed over, a damaged packed
  * dataset keeps its number of samples: ranks that see other damage, or see it later, still agree.
@@ -624,9 +700,13 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     if (rc == 0 && ds->is_dir)
         rc = use_manifest(ds, o, err);
     if (rc == 0)
+        rc = find_entry(ds, how, err);
+    if (rc == 0)
         rc = enter_tree(ds, err);
     if (rc == 0)
         rc = open_index(ds, how, err);
+    if (rc == 0)
+        rc = compare_entry(ds, how, false, err);
     if (rc == 0)
         rc = find_codecs(ds, err);
     if (rc == 0)
@@ -638,6 +718,8 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
         rc = ds->has_manifest && how->trust ? check_packed(ds, how, err) : check_replaced(ds, err);
     if (rc == 0 && !stk_live_add(ds))
         rc = stk_err_nomem(err, sizeof ds);
+    stk_manifest_release(&how->above);
+    free(how->folder);
     if (rc < 0)
         stk_dataset_drop(ds);
     else

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "dataset/index.h"
 #include "io/files.h"
 #include "format/format.h"
 #include "format/sample.h"
@@ -340,6 +341,31 @@ int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *
     int rc = path ? read_text(at, path, m, err) : stk_err_nomem(err, strlen(at->dir));
     if (rc != 1)
         stk_manifest_release(m);
+    free(path);
+    return rc;
+}
+
+/* True if pack wrote the folder's index: that of a file named `index` is of no packed dataset. */
+static bool was_packed(const struct stk_manifest_at *at)
+{
+    struct stk_index_header h = {0};
+    struct stat st;
+    size_t got = 0;
+    int fd, rc = stk_read_open(at->dirfd, STK_INDEX_NAME, O_NOFOLLOW, &fd, &st, at->dir, NULL);
+    if (rc < 0)
+        return false;
+    rc = stk_pread_full(fd, &h, sizeof h, 0, &got, NULL, NULL);
+    close(fd);
+    return rc == 0 && got == sizeof h && h.header_hash == stk_index_header_hash(&h) && h.data_id;
+}
+
+int stk_manifest_missing(const struct stk_manifest_at *at, struct stk_err *err)
+{
+    if (!was_packed(at))
+        return 0;
+    char *path = stk_path_join(at->dir, STK_MANIFEST_NAME);
+    int rc = stk_err_set(err, STK_E_CORRUPT, path, -1,
+                         "the manifest of this packed dataset is missing, or is not a file");
     free(path);
     return rc;
 }

@@ -45,7 +45,10 @@ struct stk_manifest_at {
 /* 1: read; 0: none, or a manifest.json of another program; negative: stoker's, but damaged. */
 int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *m,
                          struct stk_err *err);
-/* The same, whoever wrote it. */
+/* After 0: STK_E_CORRUPT if the folder has the index of a packed dataset: without its manifest, it
+ * would be another dataset, with fewer samples. Else 0. */
+int stk_manifest_missing(const struct stk_manifest_at *at, struct stk_err *err);
+/* Reads it, whoever wrote it. */
 int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err);
 void stk_manifest_release(struct stk_manifest *m);
 /* Identifies the shards of a dataset: a hash of names, sizes and checksums. Not 0. */

@@ -60,6 +60,8 @@ static int read_manifest(struct stk_source *s, struct stk_err *err)
     struct stk_manifest_at at = {.dirfd = s->rootfd, .outside = s->outside, .dir = s->root};
     struct stk_manifest m = {0};
     int rc = s->is_dir ? stk_manifest_read_at(&at, &m, err) : 0;
+    if (rc == 0 && s->is_dir)
+        rc = stk_manifest_missing(&at, err);
     if (rc <= 0)
         return rc;
     rc = take_hashes(s, m.shard, m.nshards, err);

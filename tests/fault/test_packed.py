@@ -2,6 +2,7 @@
 edit makes it smaller or leaves its samples unchecked."""
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -277,3 +278,50 @@ def test_a_flipped_bit_in_a_header(packed, tmp_path, name):
         found = run_stoker("verify", copy, rc=1)
         assert "column" in found.out and shards_of(copy)[0].name in found.out
         shutil.rmtree(copy)
+
+
+def lost(manifest):
+    pass
+
+
+@pytest.mark.parametrize("instead", [lost, os.mkdir, os.mkfifo, lambda manifest: os.symlink("nowhere", manifest)],
+                         ids=["nothing", "folder", "pipe", "link"])
+def test_no_manifest(packed, tmp_path, instead):
+    """The files that are left would be a dataset with fewer samples."""
+    copy, _ = damaged(packed("tfrecord"), removed, tmp_path)
+    (copy / "manifest.json").unlink()
+    instead(copy / "manifest.json")
+    for reader, read in READERS.items():
+        if reader.startswith("inspect"):
+            result = run_stoker("inspect", copy, rc=4)
+        else:
+            result = read(copy, tmp_path)
+        assert "manifest.json" in result.out + result.err, (reader, result)
+    assert not (tmp_path / "again").exists() and not list(tmp_path.glob("tier/*/data/*"))
+    said = json.loads(subprocess.run([sys.executable, "-c", PYTHON, copy], env=environment(), check=True,
+                                     capture_output=True, text=True).stdout)
+    assert all("manifest.json" in error for error in said[0])
+
+
+def test_an_index_that_is_of_no_packed_dataset(tmp_path):
+    """The index of a file named `index` has the name of a packed dataset's."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/index").write_text('{"i": 1}\n{"i": 2}\n')
+    run_stoker("load", tmp_path / "data/index", "--format", "jsonl")
+    run_stoker("load", tmp_path / "data/index")
+    assert run_stoker("inspect", tmp_path / "data").json is not None
+
+
+@pytest.mark.parametrize("how", [shortened, lambda shards: flip_byte(shards[-1], -3)], ids=["shortened", "flipped"])
+@pytest.mark.parametrize("name", ["csv", "tfrecord", "folder"])
+def test_one_shard(packed, tmp_path, name, how):
+    """The path to a shard is the path to a part of the dataset, not a way around its manifest."""
+    copy, _ = damaged(packed(name), lambda shards: None, tmp_path)
+    (shard,) = [copy / s["name"] for s in json.loads((copy / "manifest.json").read_text())["shards"]][-1:]
+    link = tmp_path / f"link{shard.suffix}"
+    link.symlink_to(shard)
+    how(shards_of(copy))
+    for path in shard, link:
+        for reader in "load", "pack", "inspect", "verify", "load --on-error skip":
+            result = READERS[reader](path, tmp_path)
+            assert path.name in result.out + result.err and "manifest" in result.out + result.err, (reader, result)
