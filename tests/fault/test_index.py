@@ -242,6 +242,7 @@ def test_an_index_that_was_copied(tmp_path, kind):
         shutil.copy2(tmp_path / "v0.stkidx", tmp_path / f"copy{i}.stkidx")
         assert built(copy) == (i == 1)
         assert seen(copy) == want[i]
+        run_stoker("verify", copy)
     # A file of its own, likewise.
     single = [next(v.iterdir()) for v in (v0, v1)]
     want = [seen(path) for path in single]
