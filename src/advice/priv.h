@@ -33,7 +33,7 @@ struct advice_limits {
     uint64_t told_bytes;
     uint64_t stats_file, stats_reads;
     uint64_t text_bytes, text_read, text_reads;
-    double text_Bps, text_gz, text_in_records, text_in_arrays;
+    double text_Bps, table_Bps, alike, text_gz, text_in_records, text_in_arrays;
     double slow_read_s, slow_for_size, slow_reads;
     uint64_t least_faults, least_idle;
     uint64_t little, least_to_carry, target_bytes, shared_out;

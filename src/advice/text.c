@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "dataset/place.h"
 #include "advice/priv.h"
 
 #define SENTENCES 12
@@ -241,11 +242,39 @@ struct stk_action stk_advice_library(const struct advisor *ad, const struct stk_
                                .use = u->use};
 }
 
+static bool is_listed(const struct advisor *ad, const char *folder)
+{
+    const struct stk_profile *p = ad->p;
+    for (size_t i = 0; i < p->nrecs; i++)
+        if (p->rec[i].n.c[STK_C_DIR_READS] && p->rec[i].file < p->nfiles &&
+            strcmp(p->file[p->rec[i].file].path, folder) == 0)
+            return true;
+    return false;
+}
+
+/* Beside the whole dataset: in a folder that the program lists, it would be a sample. "set/train" goes
+ * to "set-packed/train". */
+static const char *pack_to(struct advisor *ad, const char *path)
+{
+    const char *folder = stk_advice_parent(ad, path);
+    const char *whole = is_listed(ad, folder) ? folder : path;
+    bool inside;
+    char *up = stk_place_beside(path, whole, &inside);
+    size_t n = up ? strlen(up) : 0;
+    n -= n && up[n - 1] == '/';
+    bool above = up && strncmp(path, up, n) == 0 && path[n] == '/' && path[n + 1];
+    const char *name = above ? path + n + 1 : "", *rest = above ? strchr(name, '/') : NULL;
+    free(up);
+    if (!rest)
+        return stk_advice_text(ad, "%s-packed", path);
+    return stk_advice_text(ad, "%.*s-packed%s", (int)(rest - path), path, rest);
+}
+
 struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
 {
     return (struct stk_action){.kind = STK_ACT_PACK,
                                .path = path,
-                               .to = stk_advice_text(ad, "%s-packed", path),
+                               .to = pack_to(ad, path),
                                .format = "tfrecord"};
 }
 

@@ -129,6 +129,8 @@ static void images_and_labels(void)
     f = advise("many-small-files");
     CHECK(f && strcmp(f->action[0].path, "/lus/seg") == 0 && o.o.nfindings == 1);
     CHECK(!says(f, "decode=") && !says(f, "label\"") && says(f, "masks (8.8 KiB)"));
+    CHECK(says(f, "\"png\": the bytes of each file; \"masks.png\": the bytes of each file"));
+    CHECK(says(f, "Image.open(io.BytesIO(b)) for b in batch[\"masks.png\"]]"));
     done();
     /* Folders of which stoker does not know that: their files have the same names. */
     set_init(&s, 20, 1);
