@@ -174,6 +174,7 @@ uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
 struct stk_tune_tree {
     uint64_t files, bytes;
     double newest_s; /* when one was changed last */
+    const char *match; /* names of files that count; NULL: all but indexes of stoker */
     int (*tick)(void *user); /* NULL: none; non-zero: stop */
     void *user;
     bool stopped;

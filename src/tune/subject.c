@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/installed.h"
+#include "base/text.h"
 #include "host/cpus.h"
 #include "host/memory.h"
 #include "stage/target.h"
@@ -93,6 +95,13 @@ static void add_file(struct stk_tune_tree *t, const struct stat *st)
     t->newest_s = fmax(t->newest_s, changed_s);
 }
 
+/* No index of stoker's own, and of a profile only what the program opened. */
+static bool is_counted(const struct stk_tune_tree *t, const char *name)
+{
+    return !stk_name_has_suffix(name, strlen(name), ".stkidx") &&
+           (!t->match || fnmatch(t->match, name, 0) == 0);
+}
+
 /* Takes ownership of fd; negative: errno says why. */
 static int measure_tree(int fd, const char *path, unsigned depth, struct stk_tune_tree *t,
                         struct stk_err *err)
@@ -105,7 +114,7 @@ static int measure_tree(int fd, const char *path, unsigned depth, struct stk_tun
             continue;
         if (S_ISDIR(st.st_mode) && depth)
             rc = measure_tree(openat(fd, e->d_name, FOLDER | O_NOFOLLOW), path, depth - 1, t, err);
-        if (S_ISREG(st.st_mode))
+        if (S_ISREG(st.st_mode) && is_counted(t, e->d_name))
             add_file(t, &st);
         t->stopped = t->stopped || (t->tick && t->tick(t->user)); /* millions take minutes */
     }
@@ -137,6 +146,8 @@ static int measure_source(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
     struct stk_tune_tree seen = {.tick = stk_tuner_tick, .user = t};
+    if (!t->plan->data && s->w.ngroups)
+        seen.match = s->w.group[0].match;
     if (t->plan->data && !stk_may_exist(AT_FDCWD, s->source))
         return stk_err_set(err, STK_E_USAGE, s->source, -1,
                            "no data of the workload; `stoker bench --generate` generates it");
