@@ -365,7 +365,8 @@ int stk_manifest_missing(const struct stk_manifest_at *at, struct stk_err *err)
         return 0;
     char *path = stk_path_join(at->dir, STK_MANIFEST_NAME);
     int rc = stk_err_set(err, STK_E_CORRUPT, path, -1,
-                         "the manifest of this packed dataset is missing, or is not a file");
+                         "the manifest of this packed dataset is missing, or is not a file (a link "
+                         "that leads elsewhere needs --follow-links)");
     free(path);
     return rc;
 }
