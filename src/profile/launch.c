@@ -105,31 +105,46 @@ static void mark_chain(struct launch *l, int32_t main, bool whole)
     }
 }
 
-/* What a process did beside that program: nothing if it ended before, or is the program. */
-static double beside(const struct launch *l, const double *weight, int32_t at, int32_t program)
+/* Whether a process did something beside that program: it is another, and did not end before. */
+static bool beside(const struct launch *l, const double *weight, int32_t at, int32_t program)
 {
     const struct stk_prof_proc *q = l->p->proc;
-    return at == program || q[at].end_s <= q[program].start_s || weight[at] < 0 ? 0 : weight[at];
+    return at != program && q[at].end_s > q[program].start_s && weight[at] >= 0;
+}
+
+/* Of files, pipes and sockets. */
+static double took(const struct stk_prof_proc *q)
+{
+    return (double)(q->read_bytes + received(q));
 }
 
 /* Without ranks, each program is a unit; but a script that runs one program only leads to it.
- * That program; -1: there are ranks, or others did half as much once it ran. */
+ * That program; -1: there are ranks, or others did half as much once it ran, or took half as much
+ * data: how long the parts of a pipe take is chance. */
 static int32_t only_program(const struct launch *l, const double *weight)
 {
     const struct stk_profile *p = l->p;
     int32_t most = -1;
-    double rest = 0;
+    double rest = 0, data = 0;
     for (uint32_t i = 0; i < p->nunits; i++)
         if (l->main[i] >= 0 && (most < 0 || weight[l->main[i]] > weight[most]))
             most = l->main[i];
     for (uint32_t i = 0; i < p->nprocs && most >= 0; i++) {
         if (p->proc[i].world)
             return -1;
-        rest += beside(l, weight, (int32_t)i, most);
+        if (beside(l, weight, (int32_t)i, most)) {
+            rest += weight[i];
+            data += took(&p->proc[i]);
+        }
     }
     for (int32_t at = most; at >= 0; at = p->proc[at].parent) /* what waits for it */
-        rest -= beside(l, weight, at, most);
-    return most >= 0 && weight[most] > 2 * rest ? most : -1;
+        if (beside(l, weight, at, most)) {
+            rest -= weight[at];
+            data -= took(&p->proc[at]);
+        }
+    bool alone = most >= 0 && weight[most] > 2 * rest &&
+                 (data < LITTLE_BYTES || data < took(&p->proc[most]) / 2);
+    return alone ? most : -1;
 }
 
 /* A subshell that made no call has no log: what it started has an unknown parent, and ran while the
