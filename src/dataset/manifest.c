@@ -345,28 +345,36 @@ int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *
     return rc;
 }
 
-/* True if pack wrote the folder's index: that of a file named `index` is of no packed dataset. */
-static bool was_packed(const struct stk_manifest_at *at)
+/* 1 if pack wrote the folder's index (that of a file named `index` is of no packed dataset). An index
+ * that cannot be read may be one. */
+static int was_packed(const struct stk_manifest_at *at, const char *path, struct stk_err *err)
 {
     struct stk_index_header h = {0};
     struct stat st;
     size_t got = 0;
-    int fd, rc = stk_read_open(at->dirfd, STK_INDEX_NAME, O_NOFOLLOW, &fd, &st, at->dir, NULL);
-    if (rc < 0)
-        return false;
-    rc = stk_pread_full(fd, &h, sizeof h, 0, &got, NULL, NULL);
+    int fd, there = stk_if_there(
+                stk_read_open(at->dirfd, STK_INDEX_NAME, O_NOFOLLOW, &fd, &st, path, err), err);
+    if (there != 1)
+        return there == STK_E_UNSUPPORTED ? 0 : there; /* a folder, a pipe, a link: none of ours */
+    int rc = stk_pread_full(fd, &h, sizeof h, 0, &got, path, err);
     close(fd);
-    return rc == 0 && got == sizeof h && h.header_hash == stk_index_header_hash(&h) && h.data_id;
+    return rc < 0 ? rc
+                  : got == sizeof h && h.header_hash == stk_index_header_hash(&h) && h.data_id != 0;
 }
 
 int stk_manifest_missing(const struct stk_manifest_at *at, struct stk_err *err)
 {
-    if (!was_packed(at))
-        return 0;
+    struct stk_err why = {0};
+    char *index = stk_path_join(at->dir, STK_INDEX_NAME);
     char *path = stk_path_join(at->dir, STK_MANIFEST_NAME);
-    int rc = stk_err_set(err, STK_E_CORRUPT, path, -1,
+    int rc = index && path ? was_packed(at, index, &why) : stk_err_nomem(&why, strlen(at->dir));
+    if (rc == 1)
+        rc = stk_err_set(&why, STK_E_CORRUPT, path, -1,
                          "the manifest of this packed dataset is missing, or is not a file (a link "
                          "that leads elsewhere needs --follow-links)");
+    if (rc < 0 && err)
+        *err = why;
+    free(index);
     free(path);
     return rc;
 }

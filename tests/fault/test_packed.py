@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from conftest import flip_byte, make_images, run_stoker
+from faultlib import run_traced
 from formatlib import NAMES, writes
 from indexlib import manifest_without_checksum
 from packagelib import environment
@@ -301,6 +302,16 @@ def test_no_manifest(packed, tmp_path, instead):
     said = json.loads(subprocess.run([sys.executable, "-c", PYTHON, copy], env=environment(), check=True,
                                      capture_output=True, text=True).stdout)
     assert all("manifest.json" in error for error in said[0])
+
+
+@pytest.mark.parametrize("error", ["EIO", "EACCES", "ESTALE", "ENOMEM"])
+def test_no_manifest_and_an_index_that_cannot_be_read(packed, tmp_path, error):
+    """Whether pack wrote the folder would be taken for no."""
+    copy, _ = damaged(packed("tfrecord"), removed, tmp_path)
+    (copy / "manifest.json").unlink()
+    result = run_traced("load", copy, inject=[f"openat,openat2:error={error}:when=1+"], paths=["index.stkidx"],
+                        cwd=tmp_path, threads=True, rc=4)
+    assert "index.stkidx: open: " in result.err, result
 
 
 def test_an_index_that_is_of_no_packed_dataset(tmp_path):
