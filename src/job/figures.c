@@ -8,6 +8,7 @@
 #define ALL        (OF(STK_JOB_FIGURES) - 1)
 #define SAMPLED_S  60   /* Slurm's own interval is 30 s: a shorter job may have no sample */
 #define NOTHING    0.01 /* of a CPU: what a script itself takes while its programs work */
+#define START_S    0.1  /* what a shell takes to start; Slurm counts whole seconds of elapsed time */
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
@@ -114,10 +115,10 @@ static const struct rule *rule_for(const struct stk_slurm_job *job, enum stk_job
     return r;
 }
 
-/* A killed script has waited for none of its programs: its own milliseconds are not theirs. */
+/* A killed script has waited for none of its programs: its own CPU time is not theirs. */
 static bool says_nothing(double cpu_s, double elapsed_s)
 {
-    return cpu_s < NOTHING * elapsed_s;
+    return cpu_s < START_S + NOTHING * elapsed_s;
 }
 
 static bool is_missing(const struct stk_slurm_job *job, enum stk_job_figure figure,

@@ -177,6 +177,9 @@ static void killed_is_not_idle(void)
         stk_job_judge(&j, 5000, 300, &v);
         CHECK(v.doubt[STK_JOB_CPU].worth == STK_JOB_AT_LEAST && v.cpus_busy == 0.5);
         CHECK(!strstr(lines(&j), "cpus-per-task"));
+        j.elapsed_s = 0; /* killed within its first second, of which Slurm counts none */
+        j.use.cpu_s = 0.001;
+        CHECK_INT(doubt(&j, STK_JOB_CPU)->worth, STK_JOB_UNKNOWN);
     }
 }
 
