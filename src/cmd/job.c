@@ -301,9 +301,14 @@ static int read_profile(struct stk_run *run, const struct stk_slurm_job *job, st
                          p->judged.profile.job[0] ? p->judged.profile.job : "(none)", job->label);
     if (fits)
         rc = stk_job_nodes(&p->judged.profile, &p->nodes, &run->err);
-    if (rc && !s->profile)
-        run->err = (struct stk_err){0};
-    return s->profile ? rc : 0;
+    if (!rc || s->profile)
+        return rc;
+    char why[2200], text[sizeof why + 80];
+    snprintf(text, sizeof text, "figures per node of a profile are missing: %s",
+             stk_err_text(&run->err, why, sizeof why));
+    stk_complain("job", text);
+    run->err = (struct stk_err){0};
+    return 0;
 }
 
 static void release_profile(struct profiled *p)

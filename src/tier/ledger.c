@@ -56,10 +56,11 @@ int stk_tier_lock(int fd, int type, int64_t at, int64_t n)
     return rc;
 }
 
+/* Who cannot be asked may be there. */
 bool stk_tier_locked(int fd, int64_t at)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 /* ---- places ---- */

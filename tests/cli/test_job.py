@@ -428,6 +428,10 @@ def test_figures_per_node_from_a_profile(only, job, slurm, tmp_path):
     profile_of(tmp_path / "stoker-profile-x-90.0", 90)
     profile_of(tmp_path / "stoker-profile-x-190.0", 190)
     assert len(only(90)["nodes"]) == 2 and only(TWO_NODES)["nodes"] == []
+    # One that cannot be read is not absent.
+    (tmp_path / "stoker-profile-x-90.0").rename(tmp_path / "moved")
+    (tmp_path / "stoker-profile-x-90.0").write_text("no folder")
+    assert "figures per node of a profile are missing: " in job(90).err
 
 
 def test_tables_fit_a_terminal_of_80_columns(job, slurm):
