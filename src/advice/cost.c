@@ -9,6 +9,7 @@
 #include "host/fs.h"
 #include "advice/priv.h"
 #include "analysis/parts.h"
+#include "load/options.h"
 
 /* An unknown name is usually a site's own shared storage ("dvs", "pvfs2"). */
 enum reach stk_advice_reach(const char *fs)
@@ -38,15 +39,16 @@ enum reach stk_advice_reach_of(const struct stk_usage *u)
 
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes)
 {
-    struct stk_work w = stk_work_read(st, bytes / ad->ranks, (double)stk_limits.big_read);
-    w.lanes = stk_limits.loader_lanes;
+    struct stk_work w = stk_work_read(st, bytes / ad->ranks,
+                                      (double)STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB));
+    w.lanes = STK_IO_DEPTH;
     return stk_model_s(st, &w);
 }
 
 /* A loader that shuffles mixes the samples of a window, and needs all of it for the first batch. */
 double stk_advice_windows(const struct advisor *ad, double bytes, double size)
 {
-    double window = (double)stk_limits.loader_window * ad->ranks;
+    double window = (double)STK_LOADER_BYTES(STK_LOADER_WINDOW_MIB) * ad->ranks;
     return fmax(bytes, fmin(size, ceil(bytes / window) * window));
 }
 

@@ -167,12 +167,10 @@ const struct advice_limits stk_limits = {
     .ahead_bytes = 64u << 20,
     /* For the model. Linux reads a file in order 128 KiB at a time, and requests the next part
      * while the program reads the current one: two parts per latency. A batch, if the program marks
-     * no steps. stoker's loader keeps at least 16 reads in flight. */
+     * no steps. */
     .window = 256u << 10,
     .batch = 32,
     .page = 4096,
-    .loader_lanes = 16,
-    .loader_window = 64u << 20, /* `--window` of the loader, by default */
     .interpreter_s = 0.5e-6, /* of Python, around a call that returns at once */
     .library_ahead = 65536,  /* H5Pset_sieve_buf_size, by default */
     .library_call_s = 30e-6, /* of HDF5, for a row that is neither packed nor converted */

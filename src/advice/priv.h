@@ -42,8 +42,8 @@ struct advice_limits {
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
     uint64_t window, batch, page;
-    uint64_t loader_window, library_ahead;
-    double loader_lanes, slow_fault_s, interpreter_s, library_call_s;
+    uint64_t library_ahead;
+    double slow_fault_s, interpreter_s, library_call_s;
 };
 extern const struct advice_limits stk_limits;
 

@@ -8,10 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_LOCAL   32u
-#define DEPTH_NETWORK 64u /* to hide round trips */
-#define DEPTH_MAX     1024u
-#define SMALL_FILE    (1u << 20) /* files below this are read whole, or nearly */
+#define DEPTH_MAX  1024u
+#define SMALL_FILE (1u << 20) /* files below this are read whole, or nearly */
 
 uint64_t stk_io_now_ns(void)
 {
@@ -34,7 +32,9 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
     stk_io_probe(io->files, cfg, &io->choice);
     if (kind == STK_IO_AUTO)
         kind = io->choice.kind;
-    io->depth = cfg->depth ? cfg->depth : io->choice.network ? DEPTH_NETWORK : DEPTH_LOCAL;
+    io->depth = cfg->depth            ? cfg->depth
+                : io->choice.network ? STK_IO_DEPTH_NETWORK
+                                     : STK_IO_DEPTH;
     io->depth = io->depth > DEPTH_MAX ? DEPTH_MAX : io->depth;
     io->most_bytes = cfg->depth || !cfg->bytes ? UINT64_MAX : cfg->bytes;
     io->once = many_small_files(io->files);

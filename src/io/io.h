@@ -32,9 +32,13 @@ int stk_io_find(const char *name, enum stk_io_kind *kind, struct stk_err *err);
  * sandbox refuses it. */
 int stk_io_try_uring(struct stk_err *err);
 
+/* Requests in flight unless the caller gives a number. On a network, more of them hide round trips. */
+#define STK_IO_DEPTH         32u
+#define STK_IO_DEPTH_NETWORK 64u
+
 struct stk_io_config {
     enum stk_io_kind kind;
-    unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
+    unsigned depth;      /* requests in flight; 0: one of the above */
     uint64_t bytes;      /* without a depth given: bytes in flight at most; 0: any number */
     bool random;         /* requests are scattered: do not read around them */
     uint64_t cache_room; /* bytes of page cache the job may fill; for STK_IO_AUTO */

@@ -14,6 +14,21 @@
 #include "io/io.h"
 #include "load/plan.h"
 
+/*
+ * What a loader with default options does, in MiB: src/model predicts with it. 4 MiB: Lustre's
+ * largest request, beyond which direct reads gain nothing. 2 MiB: reads of that size are as fast in
+ * random order as in sequence.
+ */
+#define STK_LOADER_READ_MIB    4
+#define STK_LOADER_BLOCK_MIB   2
+#define STK_LOADER_WINDOW_MIB  64
+#define STK_LOADER_BYTES(mib)  ((uint64_t)(mib) << 20)
+#define STK_LOADER_OPENS       9    /* before its first batch: manifest, index, a shard it probes */
+#define STK_LOADER_START_S     0.01 /* its threads and buffers: 5 to 20 ms until a first batch from
+                                       memory */
+#define STK_LOADER_SIZE_(mib)  #mib "M"
+#define STK_LOADER_SIZE(mib)   STK_LOADER_SIZE_(mib) /* as an option's default */
+
 /* at: offset of the struct stk_loader_options in the table's struct. */
 #define STK_LOADER_OPTION(at, ...) STK_OPT_OF(struct stk_loader_options, at, __VA_ARGS__)
 
@@ -31,8 +46,16 @@
         STK_LOADER_OPTION(at, "epoch", epoch, UNSIGNED, .arg = "N", .def = "0",                    \
                           .help = "The first epoch: each has its own order")
 
-/* How samples are processed and read. 4 MiB: Lustre's largest request, beyond which direct reads
- * gain nothing. 2 MiB: reads of that size are as fast in random order as in sequence. */
+/* How much is read together, and mixed. */
+#define STK_LOADER_MIX_OPTIONS(at)                                                                 \
+    STK_LOADER_OPTION(at, "block", block_bytes, SIZE, .arg = "SIZE",                               \
+                      .def = STK_LOADER_SIZE(STK_LOADER_BLOCK_MIB), .min = 1,                      \
+                      .help = "For block shuffle: the most that is read together"),                \
+        STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE",                         \
+                          .def = STK_LOADER_SIZE(STK_LOADER_WINDOW_MIB), .min = 1,                 \
+                          .help = "For block shuffle: how much is mixed together")
+
+/* How samples are processed and read. */
 #define STK_LOADER_READ_OPTIONS(at)                                                                \
     STK_LOADER_OPTION(at, "last", last, ENUM, .arg = "HOW", .def = "drop",                         \
                       .choices = stk_last_names,                                                   \
@@ -55,18 +78,16 @@
                                   "the data is cached"),                                           \
         STK_LOADER_OPTION(at, "depth", depth, UNSIGNED, .arg = "N", .def = "0", .max = 4096,       \
                           .help = "Reads in flight; 0: depends on the engine"),                    \
-        STK_LOADER_OPTION(at, "read-size", read_bytes, SIZE, .arg = "SIZE", .def = "4M",           \
-                          .min = 64 << 10, .max = 1 << 30, .keyword = "read",                      \
+        STK_LOADER_OPTION(at, "read-size", read_bytes, SIZE, .arg = "SIZE",                        \
+                          .def = STK_LOADER_SIZE(STK_LOADER_READ_MIB), .min = 64 << 10,            \
+                          .max = 1 << 30, .keyword = "read",                                       \
                           .help = "The largest read (a single larger sample is read whole)"),      \
         STK_LOADER_OPTION(at, "memory", memory_bytes, SIZE, .arg = "SIZE", .min = 1 << 20,         \
                           .help = "Memory for reading ahead (default: an eighth of what the job "  \
                                   "may use, 512M at most)"),                                       \
         STK_LOADER_OPTION(at, "threads", threads, UNSIGNED, .letter = 't', .arg = "N", .def = "0", \
                           .max = 4096, .help = "Threads that check and decode; 0: one per core"),  \
-        STK_LOADER_OPTION(at, "block", block_bytes, SIZE, .arg = "SIZE", .def = "2M", .min = 1,    \
-                          .help = "For block shuffle: the most that is read together"),            \
-        STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M", .min = 1, \
-                          .help = "For block shuffle: how much is mixed together"),                \
+        STK_LOADER_MIX_OPTIONS(at),                                                                \
         STK_LOADER_OPTION(at, "check", no_check, FLAG, .def = "yes", .opposite = true,             \
                           .help = "Compare the checksums of samples"),                             \
         STK_LOADER_OPTION(at, "tier", tier, STRING, .arg = "WHERE", .def = "auto",                 \

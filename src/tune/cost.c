@@ -2,12 +2,12 @@
  * much worse it mixes than a full shuffle. */
 #include <math.h>
 
-#include "load/plan.h"
+#include "load/options.h"
 #include "stoker.h"
 #include "tune/priv.h"
 
-#define BLOCK_BYTES   (2u << 20) /* the loader's defaults */
-#define WINDOW_BLOCKS 32
+#define BLOCK_BYTES   STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB)
+#define WINDOW_BLOCKS (STK_LOADER_WINDOW_MIB / STK_LOADER_BLOCK_MIB)
 #define LOOK_AT       (1u << 16)
 
 /* The loader mixes blocks; a program that shuffled all samples loses a little by that. */

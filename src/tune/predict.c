@@ -8,14 +8,11 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "load/options.h"
 #include "stage/measure.h"
 #include "tune/priv.h"
 
-#define LOADER_LANES   32.0 /* requests that stoker's loader has under way, at least */
-#define LOADER_REQUEST 1048576.0
-#define LOADER_OPENS   9.0        /* before its first batch: manifest, index, a shard that it probes */
-#define LOADER_START_S 0.01       /* its threads and buffers: 5 to 20 ms until a first batch from memory */
-#define LOADER_WINDOW  67108864.0 /* bytes that it has before its first batch */
+#define LOADER_WINDOW  (double)STK_LOADER_BYTES(STK_LOADER_WINDOW_MIB)
 #define TOUCH_BPS      2e9        /* at which the kernel gives a process memory that it has not used before */
 #define MEASURE_S      0.2
 #define MEASURE_BYTES  (32u << 20)
@@ -239,13 +236,13 @@ static double loader_io_seconds(const struct stk_tune_subject *s, const struct w
     b.bytes = bytes * y->shrunk;
     if (y->packed) {
         b.opens = 0;
-        b.requests = b.bytes / LOADER_REQUEST;
+        b.requests = b.bytes / (double)STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB);
     }
     double beside = rest.opens * y->st->open_s + rest.requests * y->st->latency_s;
     double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
     double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
     double work = (think + decode) / cpus + (y->served ? ranks * wire : 0);
-    return fmax(fmax(waits / LOADER_LANES, ranks * wire),
+    return fmax(fmax(waits / STK_IO_DEPTH, ranks * wire),
                 fmax(fmax(think / fmin(lanes, cpus), work), beside / lanes));
 }
 
@@ -298,7 +295,7 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     if (stk_workload_loads_first(w))
         return steps * (step_in_memory(s, y, compute) + y->slower * load_seconds(s, y) / epochs);
     /* One after the other. */
-    double start = LOADER_START_S + LOADER_OPENS * (y->st->open_s + y->st->latency_s);
+    double start = STK_LOADER_START_S + STK_LOADER_OPENS * (y->st->open_s + y->st->latency_s);
     if (y->loader)
         return start / epochs + fmax(steps * compute + first_window(s, y) / epochs, steps * io);
     if (!w->reader.threads)
