@@ -7,6 +7,7 @@
 
 #include "advice_code.h"
 #include "base/quote.h"
+#include "base/text.h"
 
 #include <stdio.h>
 
@@ -136,9 +137,17 @@ static void put(const struct rendering *s, enum stk_language language, const cha
 
 /* ---- which code ----------------------------------------------------------------------------- */
 
-static bool is_framework(const struct stk_action_scene *scene, const char *name)
+static const char *const frameworks[] = {"", "torch", "tf", "numpy", "c", NULL};
+
+const char *stk_framework_name(enum stk_framework framework)
 {
-    return scene->framework && strcmp(scene->framework, name) == 0;
+    return framework ? frameworks[framework] : NULL;
+}
+
+enum stk_framework stk_framework_of(const char *name)
+{
+    int i = stk_text_index(name, frameworks);
+    return i < 0 ? STK_FRAMEWORK_UNKNOWN : (enum stk_framework)i;
 }
 
 /* Whether the format's code suits the program. */
@@ -172,9 +181,9 @@ static const char *code_of(const struct row *r, const struct stk_action_scene *s
 {
     if (in_c(r, scene))
         return r->c;
-    if (is_framework(scene, "tf") && r->tf)
+    if (scene->framework == STK_FRAMEWORK_TF && r->tf)
         return r->tf;
-    return is_framework(scene, "numpy") && r->numpy ? r->numpy : r->python;
+    return scene->framework == STK_FRAMEWORK_NUMPY && r->numpy ? r->numpy : r->python;
 }
 
 static void put_row(const struct rendering *s, const struct row *r)
@@ -201,19 +210,15 @@ static void put_pack(const struct rendering *s)
     put_filled(s, STK_SHELL, stk_code_pack_sh, &p, false);
 }
 
-static bool is_loader_for(const struct rendering *s, const char *framework)
-{
-    return strcmp(s->a->loader.framework, framework) == 0;
-}
-
 /* Heads the code of a loader, which replaces something in the program. */
 static void set_intro(const struct rendering *s, struct places *p)
 {
     const char *then = s->before && s->before->kind == STK_ACT_PACK ? "then, " : "";
-    const char *old = is_loader_for(s, "c")              ? "the program's own reads"
-                      : is_framework(s->scene, "numpy") ? "your loop over the data"
-                      : is_framework(s->scene, "tf")    ? "your tf.data.Dataset"
-                                                        : "the dataset and its DataLoader";
+    const char *old = s->a->loader.framework == STK_FRAMEWORK_C    ? "the program's own reads"
+                      : s->scene->framework == STK_FRAMEWORK_NUMPY ? "your loop over the data"
+                      : s->scene->framework == STK_FRAMEWORK_TF    ? "your tf.data.Dataset"
+                                                                   : "the dataset and its "
+                                                                     "DataLoader";
     struct stk_buf b = STK_BUF_INIT;
     if (s->a->note)
         stk_buf_printf(&b, "%s:", s->a->note);
@@ -230,7 +235,8 @@ static bool after_loader(const struct rendering *s)
 /* Batches are (x, y) as a training loop expects them. */
 static bool is_tuple(const struct rendering *s)
 {
-    return s->a->loader.decode && s->a->loader.labelled && !is_loader_for(s, "tf");
+    return s->a->loader.decode && s->a->loader.labelled &&
+           s->a->loader.framework != STK_FRAMEWORK_TF;
 }
 
 /* Tensors as ToTensor makes them; arrays as a decoder makes them. What a profile cannot know is
@@ -239,8 +245,8 @@ static void set_decode(const struct rendering *s, struct places *p)
 {
     const struct stk_action *a = s->a;
     struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "%s%s", a->loader.decode,
-                   is_loader_for(s, "torch") ? ",layout=chw,dtype=float32" : "");
+    bool torch = a->loader.framework == STK_FRAMEWORK_TORCH;
+    stk_buf_printf(&b, "%s%s", a->loader.decode, torch ? ",layout=chw,dtype=float32" : "");
     set(p, "DECODE", keep(p, &b));
     set_raw(p, "FIELDS", is_tuple(s) ? "(\"data\", \"label\")" : NULL);
     const char *size = a->loader.size_known ? "" : "your image size";
@@ -275,7 +281,8 @@ static void set_loader(const struct rendering *s, struct places *p, enum stk_lan
 static bool gives_files(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
-    return !a->loader.decode && a->loader.field[0].name && !is_loader_for(s, "tf");
+    return !a->loader.decode && a->loader.field[0].name &&
+           a->loader.framework != STK_FRAMEWORK_TF;
 }
 
 static const char *load_of(const struct rendering *s, struct places *p, size_t n, const char *from)
@@ -332,7 +339,7 @@ static void put_loop_of_files(const struct rendering *s)
 
 static void put_loop(const struct rendering *s)
 {
-    bool torch = is_loader_for(s, "torch"), tuple = is_tuple(s);
+    bool torch = s->a->loader.framework == STK_FRAMEWORK_TORCH, tuple = is_tuple(s);
     struct places p = {0};
     if (gives_files(s)) {
         put_loop_of_files(s);
@@ -341,7 +348,7 @@ static void put_loop(const struct rendering *s)
     set_raw(&p, "KINDS",
             tuple ? torch ? "(n, 3, h, w), 0 to 1, as ToTensor; y: index of the class folder"
                           : "(n, h, w, 3), 0 to 255; y: index of the class folder"
-            : is_loader_for(s, "tf") ? "a dict of tensors, one per field"
+            : s->a->loader.framework == STK_FRAMEWORK_TF ? "a dict of tensors, one per field"
             : torch ? "a dict: tensors of numbers, lists of bytes and of texts"
                     : "a dict: arrays of numbers, an array per sample of bytes, lists of texts");
     put_filled(s, STK_PYTHON,
@@ -354,13 +361,13 @@ static void put_loop(const struct rendering *s)
 static void put_python_loader(const struct rendering *s)
 {
     static const struct {
-        const char *framework, *code, *images;
-    } known[] = {{"torch", stk_code_use_loader_torch_py, stk_code_use_loader_torch_images_py},
-                 {"tf", stk_code_use_loader_tf_py, stk_code_use_loader_tf_images_py},
-                 {"numpy", stk_code_use_loader_numpy_py, stk_code_use_loader_numpy_images_py}};
-    size_t k = 0;
-    while (k < 2 && !is_loader_for(s, known[k].framework))
-        k++;
+        const char *code, *images;
+    } known[] = {
+        [STK_FRAMEWORK_TORCH] = {stk_code_use_loader_torch_py, stk_code_use_loader_torch_images_py},
+        [STK_FRAMEWORK_TF] = {stk_code_use_loader_tf_py, stk_code_use_loader_tf_images_py},
+        [STK_FRAMEWORK_NUMPY] = {stk_code_use_loader_numpy_py,
+                                 stk_code_use_loader_numpy_images_py}};
+    enum stk_framework k = s->a->loader.framework;
     struct places p = {0};
     set_loader(s, &p, STK_PYTHON);
     /* A second example whose path is unknown: a comment, since it cannot run as it stands. */
@@ -371,14 +378,14 @@ static void put_python_loader(const struct rendering *s)
     if (!after_loader(s) && !s->a->loader.last)
         put(s, STK_PYTHON, stk_code_loop_order_py);
     /* A program reads its validation data whole and in order. */
-    if (!s->followed && !s->a->loader.last && !is_loader_for(s, "numpy"))
+    if (!s->followed && !s->a->loader.last && s->a->loader.framework != STK_FRAMEWORK_NUMPY)
         put(s, STK_PYTHON, stk_code_loop_validation_py);
 }
 
 static void put_loader(const struct rendering *s)
 {
     struct places p = {0};
-    if (!is_loader_for(s, "c")) {
+    if (s->a->loader.framework != STK_FRAMEWORK_C) {
         put_python_loader(s);
         return;
     }
@@ -424,7 +431,7 @@ static const char *base_of(const char *path)
 /* Runs a command once on each node. */
 static const char *each_node(const struct rendering *s)
 {
-    if (strcmp(s->scene->scheduler, "slurm") == 0)
+    if (s->scene->scheduler == STK_SCHEDULER_SLURM)
         return "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\"";
     return s->scene->nodes > 1 ? "mpirun --map-by ppr:1:node" : NULL;
 }
@@ -455,7 +462,7 @@ static const char *stage_code(const struct rendering *s)
     if (a->is_file && a->npaths > 1)
         return stk_code_stage_files_sh;
     if (a->is_file)
-        return strcmp(s->scene->scheduler, "slurm") == 0 ? stk_code_stage_file_slurm_sh
+        return s->scene->scheduler == STK_SCHEDULER_SLURM ? stk_code_stage_file_slurm_sh
                                                          : stk_code_stage_file_sh;
     if (a->npatterns)
         return stk_code_stage_matching_sh;
@@ -519,8 +526,8 @@ static void put_prefetch(const struct rendering *s)
         put(s, STK_C, stk_code_prefetch_c);
     else
         put(s, STK_PYTHON,
-            is_framework(s->scene, "numpy") ? stk_code_prefetch_numpy_py
-            : is_framework(s->scene, "tf")  ? stk_code_prefetch_tf_py
+            s->scene->framework == STK_FRAMEWORK_NUMPY ? stk_code_prefetch_numpy_py
+            : s->scene->framework == STK_FRAMEWORK_TF  ? stk_code_prefetch_tf_py
             : a->pinned                     ? stk_code_prefetch_pinned_py
                                             : stk_code_prefetch_py);
 }
@@ -528,17 +535,14 @@ static void put_prefetch(const struct rendering *s)
 /* How to inspect a node under a known scheduler. */
 static void put_check_node(const struct rendering *s)
 {
-    static const struct {
-        const char *scheduler, *code;
-    } known[] = {{"slurm", stk_code_check_node_slurm_sh},
-                 {"pbs", stk_code_check_node_pbs_sh},
-                 {"lsf", stk_code_check_node_lsf_sh},
-                 {"sge", stk_code_check_node_sge_sh}};
+    static const char *const code[] = {[STK_SCHEDULER_SLURM] = stk_code_check_node_slurm_sh,
+                                       [STK_SCHEDULER_PBS] = stk_code_check_node_pbs_sh,
+                                       [STK_SCHEDULER_LSF] = stk_code_check_node_lsf_sh,
+                                       [STK_SCHEDULER_SGE] = stk_code_check_node_sge_sh,
+                                       [STK_SCHEDULER_OTHER] = NULL};
     struct stk_action node = {.path = s->a->path ? s->a->path : "NODE"};
     struct rendering there = {.a = &node, .scene = s->scene, .out = s->out};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(s->scene->scheduler, known[i].scheduler) == 0)
-            put(&there, STK_SHELL, known[i].code);
+    put(&there, STK_SHELL, code[s->scene->scheduler]);
 }
 
 /* A database that nobody writes, as a URI for SQLite, in which some characters of a path are

@@ -11,6 +11,7 @@
 #include "advice/code.h"
 #include "advice/fields.h"
 #include "format/format.h"
+#include "host/scratch.h"
 
 enum stk_action_kind {
     /* the data: elsewhere, or in another form */
@@ -64,6 +65,19 @@ enum stk_action_kind {
     STK_ACT_COUNT
 };
 
+/* What the program trains with, and so what the code to paste is for. */
+enum stk_framework {
+    STK_FRAMEWORK_UNKNOWN,
+    STK_FRAMEWORK_TORCH,
+    STK_FRAMEWORK_TF,
+    STK_FRAMEWORK_NUMPY, /* Python without either */
+    STK_FRAMEWORK_C,     /* no Python */
+};
+/* "torch", "tf", "numpy", "c"; NULL: unknown. */
+const char *stk_framework_name(enum stk_framework framework);
+/* Any other name, and NULL: unknown. */
+enum stk_framework stk_framework_of(const char *name);
+
 /* 0 and NULL: not set, or not applicable. struct stk_action_info names the numbers. */
 struct stk_action {
     enum stk_action_kind kind;
@@ -79,7 +93,7 @@ struct stk_action {
     const char *format;                      /* pack: format of the result */
     const char *codec;                       /* pack: how its samples are compressed; NULL: not */
     struct {                                 /* the loader's settings */
-        const char *framework;               /* "torch", "tf", "numpy", "c" */
+        enum stk_framework framework;
         const char *shuffle, *last, *decode; /* last: set for data that is read in order, whole */
         uint64_t batch, threads;
         bool labelled;    /* samples lie in one folder per class */
@@ -102,11 +116,11 @@ const struct stk_action_info *stk_action_info(enum stk_action_kind kind);
 
 /* Where the action is carried out. */
 struct stk_action_scene {
-    const char *scheduler; /* "slurm", …; "": none */
+    enum stk_scheduler scheduler;
     uint32_t nodes;
-    bool python;           /* the program is Python */
-    const char *framework; /* "torch", "tf", "numpy"; NULL: unknown, then "torch" */
-    const char *profile;   /* its path; NULL: none */
+    bool python;                  /* the program is Python */
+    enum stk_framework framework; /* UNKNOWN: code for torch is shown */
+    const char *profile;          /* its path; NULL: none */
     /* Whether the program has loaded a Python package; NULL: unknown. */
     bool (*loaded)(const void *job, const char *package);
     const void *job;

@@ -115,7 +115,7 @@ static double seen_share(const struct advisor *ad)
     bool little = kernel * (1 - seen) < (double)stk_limits.little && !hides_waits(ad);
     bool counted = a->coverage_write >= 0 || ad->p->kernel_read_bytes || ad->p->kernel_write_bytes;
     if (seen < 0) /* nothing was read, or nothing counted it */
-        return counted || a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
+        return counted || a->coverage_little || !(ad->p->source->knows & STK_KNOWS_KERNEL) ? 1 : -1;
     return seen >= stk_limits.seen || little ? 1 : seen;
 }
 
@@ -186,7 +186,7 @@ static const char *unseen(struct advisor *ad)
 /* No process left a log: a healthy program and an unobserved one look alike. */
 static bool saw_nothing(const struct stk_profile *p)
 {
-    bool log = strcmp(p->source, "stoker") != 0 || p->nrecs > 0;
+    bool log = !(p->source->knows & STK_KNOWS_PROCESSES) || p->nrecs > 0;
     for (size_t i = 0; i < p->nprocs; i++)
         log = log || (p->proc[i].log && *p->proc[i].log);
     return !log;

@@ -42,7 +42,7 @@ struct stk_advice {
     struct stk_finding *finding; /* most gain and severity first */
     size_t nfindings;
     const char *verdict; /* one sentence: "nothing to fix: …" when there is no finding */
-    const char *framework; /* of the program: "torch", "tf", "numpy"; NULL: unknown */
+    enum stk_framework framework; /* of the program */
     bool blind;          /* little or nothing was recorded, and no fault found in it: no verdict */
     struct stk_arena arena;
 };

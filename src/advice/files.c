@@ -278,7 +278,7 @@ static bool find_parts(struct advisor *ad, const struct stk_usage *u, struct par
 
 static bool in_torch(struct advisor *ad, const char *folder)
 {
-    return strcmp(stk_advice_loader(ad, folder).loader.framework, "torch") == 0;
+    return stk_advice_loader(ad, folder).loader.framework == STK_FRAMEWORK_TORCH;
 }
 
 /* What follows the stem in the names of all files of a folder; NULL: they differ. */

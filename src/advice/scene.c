@@ -75,11 +75,11 @@ void stk_advice_scene(struct advisor *ad)
                                           .loaded = is_loaded,
                                           .job = a};
     if (known)
-        ad->scene.framework = stk_analysis_loaded(a, "torch")        ? "torch"
-                              : stk_analysis_loaded(a, "tensorflow") ? "tf"
-                                                                     : "numpy";
+        ad->scene.framework = stk_analysis_loaded(a, "torch")        ? STK_FRAMEWORK_TORCH
+                              : stk_analysis_loaded(a, "tensorflow") ? STK_FRAMEWORK_TF
+                                                                     : STK_FRAMEWORK_NUMPY;
     /* Without a framework, data that is read epoch after epoch says it. */
-    ad->trains = !known || strcmp(ad->scene.framework, "numpy") != 0 ||
+    ad->trains = !known || ad->scene.framework != STK_FRAMEWORK_NUMPY ||
                  stk_analysis_loaded(a, "jax") || a->nepochs > 1;
     sizes_of_command(ad);
 }

@@ -148,11 +148,11 @@ void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_ac
     stk_advice_act(ad, f, a);
 }
 
-static const char *framework_of(const struct advisor *ad)
+static enum stk_framework framework_of(const struct advisor *ad)
 {
     if (!ad->scene.python)
-        return "c";
-    return ad->scene.framework ? ad->scene.framework : "torch";
+        return STK_FRAMEWORK_C;
+    return ad->scene.framework ? ad->scene.framework : STK_FRAMEWORK_TORCH;
 }
 
 struct stk_action stk_advice_loader(struct advisor *ad, const char *path)
@@ -182,7 +182,7 @@ struct stk_action stk_advice_loader_for(struct advisor *ad, const struct stk_usa
 
 void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
 {
-    if (strcmp(loader.loader.framework, "torch") != 0)
+    if (loader.loader.framework != STK_FRAMEWORK_TORCH)
         return;
     loader.kind = STK_ACT_MAP_DATASET;
     loader.instead = true;

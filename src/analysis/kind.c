@@ -195,8 +195,7 @@ const char *stk_analysis_format(const struct stk_profile *p, const struct stk_st
                                 const char *path)
 {
     const char *format = stk_format_of_path(path), *store;
-    /* stoker's own profiles contain these only if the user asked for them. */
-    if (strcmp(p->source, "darshan") == 0 && stk_system_file(path, strlen(path), STK_LANG_ANY))
+    if (!(p->source->knows & STK_KNOWS_DATA) && stk_system_file(path, strlen(path), STK_LANG_ANY))
         return "library";
     bool saved = stk_use_of(format)->how & STK_USE_MODEL; /* checkpoints may be stores, too */
     return !saved && stk_store_of(stores, path, &store) ? store : format;

@@ -297,7 +297,7 @@ int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
     add_units(a, u, n, weight, calls);
     mean(&a->loop);
     add_library(a);
-    if (strcmp(p->source, "stoker") != 0)
+    if (!(p->source->knows & STK_KNOWS_WAITS))
         a->loop.why = "logs of other profilers do not have it";
     else if (!a->loop.loops)
         a->loop.why = p->unread_logs ? "no log can be read" : "no process left a log";

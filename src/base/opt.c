@@ -127,10 +127,7 @@ static int append_list(struct stk_arena *arena, const char ***list, const char *
 int stk_opt_choice(const struct stk_opt *opt, const char *text)
 {
     const char *const *choices = stk_opt_choices(opt);
-    for (int i = 0; choices && choices[i]; i++)
-        if (strcmp(choices[i], text) == 0)
-            return i;
-    return -1;
+    return choices ? stk_text_index(text, choices) : -1;
 }
 
 /* An option with the choice "none" can be switched as a flag can: "no" is none, "yes" the default.

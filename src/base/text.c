@@ -227,3 +227,11 @@ bool stk_name_has_suffix(const char *name, size_t n, const char *suffix)
     size_t k = strlen(suffix);
     return k && n > k && strncasecmp(name + n - k, suffix, k) == 0;
 }
+
+int stk_text_index(const char *word, const char *const *words)
+{
+    for (int i = 0; word && words[i]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    return -1;
+}

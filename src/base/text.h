@@ -43,5 +43,8 @@ unsigned stk_text_distance(const char *a, const char *b);
 /* The entry of words (NULL-terminated) that the user probably meant by `word`: the nearest
  * spelling, or an entry that begins with it. NULL if none is near. */
 const char *stk_text_nearest(const char *word, const char *const *words);
+/* Where word is in a list that ends with NULL: the value of an enum by its name. -1: nowhere, or
+ * word is NULL. */
+int stk_text_index(const char *word, const char *const *words);
 
 #endif

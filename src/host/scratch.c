@@ -2,6 +2,7 @@
 #include "host/scratch.h"
 #include "base/dir.h"
 #include "base/own.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,22 +34,32 @@ size_t stk_scratch_list(struct stk_scratch out[STK_SCRATCHES])
     return STK_SCRATCHES;
 }
 
-const char *stk_job_detect(const char **scheduler)
+static const char *const schedulers[] = {"", "slurm", "pbs", "lsf", "flux", "sge", "other", NULL};
+
+const char *stk_scheduler_name(enum stk_scheduler scheduler)
 {
-    static const struct {
-        const char *name, *variable;
-    } known[] = {{"slurm", "SLURM_JOB_ID"},
-                 {"pbs", "PBS_JOBID"},
-                 {"lsf", "LSB_JOBID"},
-                 {"flux", "FLUX_JOB_ID"},
-                 {"sge", "JOB_ID"}};
-    const char *job = NULL, *name = NULL;
-    for (size_t i = 0; !job && i < sizeof known / sizeof *known; i++) {
-        job = value(known[i].variable);
-        name = job ? known[i].name : NULL;
-    }
+    return scheduler ? schedulers[scheduler] : NULL;
+}
+
+enum stk_scheduler stk_scheduler_of(const char *name)
+{
+    int i = stk_text_index(name ? name : "", schedulers);
+    return i < 0 ? STK_SCHEDULER_OTHER : (enum stk_scheduler)i;
+}
+
+const char *stk_job_detect(enum stk_scheduler *scheduler)
+{
+    static const char *const variable[] = {[STK_SCHEDULER_SLURM] = "SLURM_JOB_ID",
+                                           [STK_SCHEDULER_PBS] = "PBS_JOBID",
+                                           [STK_SCHEDULER_LSF] = "LSB_JOBID",
+                                           [STK_SCHEDULER_FLUX] = "FLUX_JOB_ID",
+                                           [STK_SCHEDULER_SGE] = "JOB_ID"};
+    const char *job = NULL;
+    enum stk_scheduler which = STK_SCHEDULER_NONE;
+    while (!job && ++which < STK_SCHEDULER_OTHER)
+        job = value(variable[which]);
     if (scheduler)
-        *scheduler = name;
+        *scheduler = job ? which : STK_SCHEDULER_NONE;
     return job;
 }
 

@@ -18,9 +18,23 @@ struct stk_scratch {
  * has. Returns STK_SCRATCHES. */
 size_t stk_scratch_list(struct stk_scratch out[STK_SCRATCHES]);
 
-/* The id of the batch job we run in (Slurm, PBS, LSF, Flux, Grid Engine), NULL: none. *scheduler:
- * "slurm", …; may be NULL. Borrowed: valid until the environment changes. */
-const char *stk_job_detect(const char **scheduler);
+enum stk_scheduler {
+    STK_SCHEDULER_NONE,
+    STK_SCHEDULER_SLURM,
+    STK_SCHEDULER_PBS,
+    STK_SCHEDULER_LSF,
+    STK_SCHEDULER_FLUX,
+    STK_SCHEDULER_SGE,
+    STK_SCHEDULER_OTHER, /* a name that we do not know */
+};
+/* "slurm"; NULL: none. */
+const char *stk_scheduler_name(enum stk_scheduler scheduler);
+/* NULL and "": none. */
+enum stk_scheduler stk_scheduler_of(const char *name);
+
+/* The id of the batch job we run in (Slurm, PBS, LSF, Flux, Grid Engine), NULL: none. scheduler may
+ * be NULL. Borrowed: valid until the environment changes. */
+const char *stk_job_detect(enum stk_scheduler *scheduler);
 
 #define STK_JOB_ID_MAX 64
 /* The name of what a default tier is private to, as a part of a file name (letters, digits, '.',

@@ -16,10 +16,22 @@
 #define RECS_LEAST 65536u
 #define RECS_MOST  (4u << 20)
 
+const struct stk_prof_source stk_source_stoker = {
+    "stoker", "a profile of stoker",
+    STK_KNOWS_PROCESSES | STK_KNOWS_HOSTS | STK_KNOWS_ENDS | STK_KNOWS_KERNEL | STK_KNOWS_WAITS |
+        STK_KNOWS_DATA};
+const struct stk_prof_source stk_source_darshan = {"darshan", "a Darshan log", 0};
+
+const char *stk_prof_ended(const struct stk_prof_proc *q)
+{
+    static const char *const names[] = {"killed", "exit", "exec", "abort"};
+    return names[q->ended];
+}
+
 void stk_pb_init(struct stk_pb *pb, struct stk_profile *p)
 {
     *p = (struct stk_profile){
-        .source = "stoker", .command = "", .job = "", .scheduler = "", .exit_status = -1};
+        .source = &stk_source_stoker, .command = "", .job = "", .exit_status = -1};
     *pb = (struct stk_pb){.p = p};
     /* A quarter of the free memory, since analysis and report need some too. */
     uint64_t fit = stk_memory_free() / 4 / sizeof(struct stk_prof_rec);
@@ -162,7 +174,7 @@ int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err)
     if (rc)
         return rc;
     p->proc[p->nprocs] = (struct stk_prof_proc){
-        .parent = -1, .exe = "", .command = "", .cwd = "", .log = "", .ended = "killed"};
+        .parent = -1, .exe = "", .command = "", .cwd = "", .log = ""};
     pb->proc[p->nprocs] = (struct stk_pb_proc){.parent_log = "", .job = ""};
     *out = (uint32_t)p->nprocs++;
     return 0;

@@ -389,7 +389,6 @@ static int fill_places(struct stk_pb *pb, uint32_t proc, const struct stk_log_he
 
 static int fill_process(struct reading *r, const char *name, struct stk_err *err)
 {
-    static const char *const ended[] = {"killed", "exit", "exec", "abort"};
     struct stk_pb *pb = r->pb;
     const struct stk_log_header *h = &r->file.head;
     int rc = stk_pb_proc(pb, &r->proc, err);
@@ -401,7 +400,7 @@ static int fill_process(struct reading *r, const char *name, struct stk_err *err
         return rc;
     struct stk_prof_proc *p = &pb->p->proc[r->proc];
     struct stk_pb_proc *x = &pb->proc[r->proc];
-    p->ended = ended[x->end];
+    p->ended = x->end;
     p->exe = stk_pb_text(pb, h->exe, strlen(h->exe));
     p->cwd = stk_pb_text(pb, h->cwd, strlen(h->cwd));
     p->log = stk_pb_text(pb, name, strlen(name));

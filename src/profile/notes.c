@@ -170,7 +170,7 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
                          "short to be sampled, or could not reach the preload library or the folder "
                          "of the logs (static programs, chroot, containers).",
                          size(others));
-    if (!rc && !pb->p->nprocs && strcmp(pb->p->source, "stoker") == 0 && !pb->logs)
+    if (!rc && !pb->p->nprocs && (pb->p->source->knows & STK_KNOWS_PROCESSES) && !pb->logs)
         rc = stk_pb_note(pb, err,
                          "No process left a log: only the samples show anything about the "
                          "program's I/O.");

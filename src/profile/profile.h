@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/scratch.h"
 #include "proflog/counters.h"
 #include "proflog/cover.h"
 #include "proflog/libraries.h"
@@ -33,7 +34,7 @@ struct stk_prof_proc {
     const char *exe, *command, *cwd;
     const char *log;       /* name of its file in the profile's folder; "": none */
     double start_s, end_s; /* seconds since the job's start */
-    const char *ended;     /* "exit", "exec", "abort", "killed" (or still running: see the notes) */
+    enum stk_log_end ended; /* NONE: killed (or still running: see the notes) */
     uint64_t read_bytes, write_bytes;               /* of recorded files */
     uint64_t seen_read_bytes, seen_write_bytes;     /* counted by us: files, left-out files,
                                                        streams */
@@ -145,12 +146,29 @@ struct stk_prof_host {
     uint64_t local_free_bytes;
 };
 
+/* What a recorder of profiles tells, beside who did how much with which file. */
+enum stk_source_knows {
+    STK_KNOWS_PROCESSES = 1, /* every process leaves a log: none means that nothing was seen */
+    STK_KNOWS_HOSTS = 2,
+    STK_KNOWS_ENDS = 4,   /* how the program ended */
+    STK_KNOWS_KERNEL = 8, /* what the kernel counted, seen by the recorder or not */
+    STK_KNOWS_WAITS = 16, /* CPU times, threads, and what the loop waited for */
+    STK_KNOWS_DATA = 32,  /* which files are data: those of the system and of libraries are left out
+                             unless the user asked for them */
+};
+
+struct stk_prof_source {
+    const char *name, *title; /* "darshan", "a Darshan log" */
+    unsigned knows;           /* bits of enum stk_source_knows */
+};
+extern const struct stk_prof_source stk_source_stoker, stk_source_darshan;
+
 struct stk_profile {
-    const char *source;    /* "stoker", "darshan" */
+    const struct stk_prof_source *source;
     const char *path;      /* as given */
     const char *command;   /* quoted as for a shell */
-    const char *job;       /* the scheduler's number, or "" … */
-    const char *scheduler; /* … and which one: "slurm", "pbs", "lsf", "sge"; "": unknown */
+    const char *job;               /* the scheduler's number, or "" … */
+    enum stk_scheduler scheduler;  /* … and which one */
     double start_real_s;   /* Unix time */
     double run_s;
     int exit_status; /* the worst of its launchers; -1: unknown (killed) */
@@ -197,11 +215,13 @@ void stk_profile_mains(const struct stk_profile *p, const uint32_t *unit, uint32
                        double *weight, int32_t *main);
 /* The process whose loop that worker serves; -1: unknown. */
 int32_t stk_profile_loop_of(const struct stk_profile *p, uint32_t worker);
+/* "exit", "exec", "abort", "killed". */
+const char *stk_prof_ended(const struct stk_prof_proc *q);
 /* Whether it counts as a process of the job: not if it only led to a program. One that executes
  * another program counts once. */
 static inline bool stk_prof_counts(const struct stk_prof_proc *q)
 {
-    return !q->launch && (!q->ended || strcmp(q->ended, "exec") != 0);
+    return !q->launch && q->ended != STK_END_EXEC;
 }
 /* How many processes count, with their threads that did I/O. */
 uint64_t stk_profile_processes(const struct stk_profile *p, uint64_t *threads);

@@ -201,7 +201,7 @@ static int read_folder(struct stk_pb *pb, const char *path, struct stk_err *err)
                          "holds no profile: no %s, run.*.json or *.darshan in it",
                          "*" STK_LOG_SUFFIX);
     if (!rc && !ours)
-        pb->p->source = "darshan";
+        pb->p->source = &stk_source_darshan;
     for (size_t i = 0; i < l.n && !rc; i++) {
         if (!ours || l.entry[i].kind != DARSHAN)
             rc = read_entry(pb, path, &l.entry[i], err);
@@ -221,7 +221,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
     if (S_ISDIR(sb.st_mode))
         return read_folder(pb, path, err);
     if (stk_is_darshan(path)) {
-        pb->p->source = "darshan";
+        pb->p->source = &stk_source_darshan;
         return stk_pb_darshan(pb, path, err);
     }
     if (!S_ISREG(sb.st_mode) || !stk_text_ends(path, strlen(path), STK_LOG_SUFFIX))

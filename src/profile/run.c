@@ -189,7 +189,7 @@ static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const st
     uint64_t end_ns = r->start_mono_ns + (uint64_t)(r->seconds * 1e9);
     x->end = STK_END_EXIT;
     x->end_ns = end_ns > x->start_mono_ns ? end_ns - x->start_mono_ns : 1;
-    pb->p->proc[i - 1].ended = "exit";
+    pb->p->proc[i - 1].ended = STK_END_EXIT;
 }
 
 /* An unobservable program is still a process with known kernel counts: we saw none of its bytes,
@@ -220,7 +220,7 @@ static int add_program(struct stk_pb *pb, const struct stk_jval *run, const stru
                                 .command = command_of(pb, run),
                                 .cwd = text_of(pb, run, "cwd"),
                                 .log = "",
-                                .ended = small_of(run, "signal") ? "killed" : "exit"};
+                                .ended = small_of(run, "signal") ? STK_END_NONE : STK_END_EXIT};
     uint64_t passed = before ? before->end_ns : 0;
     x->start_real_ns = before ? before->start_real_ns + passed : r->start_real_ns;
     x->start_mono_ns = before ? before->start_mono_ns + passed : r->start_mono_ns;
@@ -257,7 +257,7 @@ static void add_run(struct stk_pb *pb, const struct stk_jval *run, struct stk_pb
         p->command = command_of(pb, run);
     if (!*p->job) {
         p->job = text_of(pb, run, "job");
-        p->scheduler = text_of(pb, run, "scheduler");
+        p->scheduler = stk_scheduler_of(text_of(pb, run, "scheduler"));
     }
     uint32_t world = small_of(run, "world");
     p->nranks = world > p->nranks && world <= STK_PB_MAX_WORLD ? world : p->nranks;

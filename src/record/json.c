@@ -65,11 +65,12 @@ static void put_times(const struct stk_launch *l, struct stk_jw *w)
 
 static void put_job(const struct stk_launch *l, struct stk_jw *w)
 {
-    const char *scheduler, *job = stk_job_detect(&scheduler);
+    enum stk_scheduler scheduler;
+    const char *job = stk_job_detect(&scheduler);
     stk_jw_put_known_i64(w, "rank", l->ranked ? (int64_t)l->rank.rank : -1);
     stk_jw_put_known_i64(w, "world", l->ranked ? (int64_t)l->rank.world : -1);
     stk_jw_put_str(w, "job", job);
-    stk_jw_put_str(w, "scheduler", scheduler);
+    stk_jw_put_str(w, "scheduler", stk_scheduler_name(scheduler));
     stk_jw_put_str(w, "step", getenv("SLURM_STEP_ID"));
     stk_jw_put_str(w, "launcher", l->rank.from && *l->rank.from ? l->rank.from : NULL);
 }

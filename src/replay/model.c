@@ -273,9 +273,11 @@ static void find_times(struct rp_model *m)
     m->think_s = cpu / (double)m->replayed;
     double rest = m->threads ? busy : busy - cpu / (double)m->ranks;
     m->compute_s = fmax(0, rest) / fmax(1, steps_of(m));
-    if (strcmp(m->a->p->source, "darshan") == 0)
-        stk_rp_say(m, "reader.think, reader.threads, training.compute: a Darshan log has no CPU "
-                      "times, threads and waits; the time outside I/O is computing");
+    if (!(m->a->p->source->knows & STK_KNOWS_WAITS))
+        stk_rp_say(m,
+                   "reader.think, reader.threads, training.compute: %s has no CPU times, threads "
+                   "and waits; the time outside I/O is computing",
+                   m->a->p->source->title);
     else if (!known)
         stk_rp_say(m, "training.compute: what the loop waited for is unknown%s%s; the time outside "
                       "I/O is computing",

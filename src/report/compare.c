@@ -208,8 +208,8 @@ static const char *not_whole(const struct stk_profile *p)
            : p->stopped_early   ? "was not recorded to its end (--for)"
            : p->exit_signal     ? "was ended by a signal"
            : p->exit_status > 0 ? "failed"
-           : p->exit_status < 0 && strcmp(p->source, "stoker") == 0 ? "was not seen to end"
-                                                                    : NULL;
+           : p->exit_status < 0 && (p->source->knows & STK_KNOWS_ENDS) ? "was not seen to end"
+                                                                       : NULL;
 }
 
 bool stk_report_comparable(const struct stk_report *before, const struct stk_report *after)

@@ -154,7 +154,7 @@ static void put_processes(const struct stk_analysis *a, struct row *r)
         text(r, o->command);
         number(r, o->start_s);
         number(r, o->end_s);
-        text(r, o->ended);
+        text(r, stk_prof_ended(o));
         count(r, o->threads);
         number(r, o->cpu_s);
         number(r, o->io_sum_s);

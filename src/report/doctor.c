@@ -224,7 +224,8 @@ static void put_slurm(const struct stk_doctor *d, struct stk_buf *out)
                                            : "version not known",
                      s->slurm_version);
     if (s->scheduler)
-        snprintf(text + n, sizeof text - (size_t)n, "; this is job %s (%s)", s->job, s->scheduler);
+        snprintf(text + n, sizeof text - (size_t)n, "; this is job %s (%s)", s->job,
+                 stk_scheduler_name(s->scheduler));
     else
         snprintf(text + n, sizeof text - (size_t)n, "; this is not a job");
     put_line(d, "Slurm", text, out);

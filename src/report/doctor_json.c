@@ -63,7 +63,7 @@ static void put_node_json(const struct stk_survey *s, struct stk_jw *w)
     stk_jw_put_str(w, "io_uring_why_not", s->uring.code ? s->uring.what : NULL);
     stk_jw_put_bool(w, "slurm", s->slurm);
     stk_jw_put_str(w, "slurm_version", s->slurm_version[0] ? s->slurm_version : NULL);
-    stk_jw_put_str(w, "scheduler", s->scheduler);
+    stk_jw_put_str(w, "scheduler", stk_scheduler_name(s->scheduler));
     stk_jw_put_str(w, "job", s->job[0] ? s->job : NULL);
     stk_jw_close(w, '}');
 }

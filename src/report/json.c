@@ -188,7 +188,7 @@ void stk_report_action_json(const struct stk_action *a, struct stk_jw *w)
         stk_jw_put_str(w, i->to, *a->to ? a->to : NULL);
     put_word(w, "format", a->format);
     put_word(w, "compress", a->codec);
-    put_word(w, "framework", a->loader.framework);
+    put_word(w, "framework", stk_framework_name(a->loader.framework));
     put_number(w, "batch", a->loader.batch);
     put_number(w, "threads", a->loader.threads);
     put_word(w, "shuffle", a->loader.shuffle);

@@ -39,7 +39,7 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_put_str(w, "cwd", o->cwd);
     stk_jw_put_f64(w, "start_s", o->start_s);
     stk_jw_put_f64(w, "end_s", o->end_s);
-    stk_jw_put_str(w, "ended", o->ended);
+    stk_jw_put_str(w, "ended", stk_prof_ended(o));
     stk_jw_put_u64(w, "threads", o->threads);
     stk_jw_put_f64(w, "cpu_s", o->cpu_s);
     stk_jw_put_f64(w, "io_sum_s", o->io_sum_s);
@@ -185,11 +185,11 @@ void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
     uint64_t threads;
     stk_jw_key(w, "profile");
     stk_jw_open(w, '{');
-    stk_jw_put_str(w, "source", p->source);
+    stk_jw_put_str(w, "source", p->source->name);
     stk_jw_put_str(w, "path", p->path);
     stk_jw_put_str(w, "command", p->command);
     stk_jw_put_str(w, "job", *p->job ? p->job : NULL);
-    stk_jw_put_str(w, "scheduler", *p->scheduler ? p->scheduler : NULL);
+    stk_jw_put_str(w, "scheduler", stk_scheduler_name(p->scheduler));
     stk_jw_put_f64(w, "start_real_s", p->start_real_s);
     stk_jw_put_f64(w, "run_s", p->run_s);
     stk_jw_put_known_i64(w, "exit_status", p->exit_status);

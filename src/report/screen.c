@@ -19,7 +19,7 @@
 static void put_hosts(const struct stk_profile *p, struct stk_buf *out)
 {
     char more[48];
-    if (strcmp(p->source, "darshan") == 0) /* its logs do not have the host */
+    if (!(p->source->knows & STK_KNOWS_HOSTS))
         return;
     for (size_t i = 0; i < p->nhosts && i < 2; i++) {
         stk_buf_printf(out, "%s%.30s", i ? ", " : " on ", p->host[i].name);
@@ -79,8 +79,8 @@ static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
     char text[16];
     const char *little = a->coverage_little ? "too little was read to tell" : "";
     bool read = a->coverage_read >= 0, write = a->coverage_write >= 0;
-    if (strcmp(a->p->source, "darshan") == 0) {
-        stk_buf_puts(out, "unknown (a Darshan log: see --notes)");
+    if (!(a->p->source->knows & STK_KNOWS_KERNEL)) {
+        stk_buf_printf(out, "unknown (%s: see --notes)", a->p->source->title);
         return;
     }
     if (!read && !write) {

@@ -138,7 +138,7 @@ static void process_row(const struct stk_profile *p, const struct stk_prof_proc 
     stk_grid_row(t, stk_word_command(name, *one->command ? one->command : one->exe, room), pid,
                  who(one, label, sizeof label), stk_word_size(one->read_bytes, read, sizeof read),
                  stk_word_time(one->io_union_s, io, sizeof io),
-                 stk_word_time(one->cpu_s, cpu, sizeof cpu), one->ended,
+                 stk_word_time(one->cpu_s, cpu, sizeof cpu), stk_prof_ended(one),
                  stk_word_time(ran_s, ran, sizeof ran),
                  stk_word_share(seen(one), covered, sizeof covered), stk_word_cut(&host, at, 20));
     stk_buf_release(&host);

@@ -402,7 +402,7 @@ void stk_tune_code(const struct stk_tune *t, const struct stk_tune_candidate *c,
                    struct stk_snippets *out)
 {
     struct stk_action act[STK_TUNE_CHANGES * STK_TUNE_ACTIONS];
-    const struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = true,
+    const struct stk_action_scene scene = {.nodes = 1, .python = true,
                                            .framework = t->framework};
     stk_actions_render(act, stk_tune_actions(t, c, act), &scene, out);
 }

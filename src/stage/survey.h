@@ -65,7 +65,7 @@ struct stk_survey {
     bool memory_limited; /* by a cgroup */
     struct stk_survey_gpus gpus;
     struct stk_err uring;  /* code 0: it works */
-    const char *scheduler; /* "slurm", …; NULL: no job */
+    enum stk_scheduler scheduler; /* of the job; NONE: no job */
     char job[STK_JOB_ID_MAX];
     bool slurm;             /* its clients are in PATH */
     char slurm_version[64]; /* "23.11.4"; "": not known */

@@ -294,7 +294,7 @@ size_t stk_survey_lacks(const struct stk_survey *s, struct stk_survey_lack out[S
         lacks(&l, "lfs",
               "stripes and quota of Lustre are not known, and copies to Lustre keep the "
               "folder's stripe");
-    if (s->scheduler && strcmp(s->scheduler, "slurm") == 0 && !s->slurm)
+    if (s->scheduler == STK_SCHEDULER_SLURM && !s->slurm)
         lacks(&l, "Slurm's clients",
               "`stoker job`, `stoker watch` and `stoker scale --via slurm` "
               "need them in PATH");

@@ -31,12 +31,13 @@ static int write_record(const struct stk_tier_set *s, int dir, const char *name,
     struct stk_buf text = STK_BUF_INIT;
     struct stk_jw w;
     char host[256] = "", session[STK_JOB_ID_MAX];
-    const char *scheduler = NULL, *job = stk_job_detect(&scheduler);
+    enum stk_scheduler scheduler;
+    const char *job = stk_job_detect(&scheduler);
     int fd = -1;
     (void)gethostname(host, sizeof host - 1);
     stk_jw_init(&w, &text, true);
     stk_jw_open(&w, '{');
-    stk_jw_put_str(&w, "scheduler", scheduler);
+    stk_jw_put_str(&w, "scheduler", stk_scheduler_name(scheduler));
     stk_jw_put_str(&w, "job", job ? job : getenv("STOKER_JOB"));
     stk_jw_put_str(&w, "session", stk_session_id(session));
     stk_jw_put_str(&w, "host", host);
@@ -68,7 +69,8 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err)
 /* ---- asking ---- */
 
 struct record {
-    const char *name, *scheduler, *job, *session;
+    const char *name, *job, *session;
+    enum stk_scheduler scheduler;
     bool here;    /* made on this machine */
     int64_t used; /* when the job asked for the copy last, seconds since 1970 */
     int64_t keep_s;
@@ -97,7 +99,7 @@ static bool read_record(int dir, const char *name, struct stk_arena *arena, stru
         const char *where = text_of(v, "host");
         (void)gethostname(host, sizeof host - 1);
         r->here = where && strcmp(where, host) == 0;
-        r->scheduler = text_of(v, "scheduler");
+        r->scheduler = stk_scheduler_of(text_of(v, "scheduler"));
         r->job = text_of(v, "job");
         r->session = text_of(v, "session");
         r->keep_s = keep && keep->type == STK_JINT && keep->i > 0 ? keep->i : 0;
@@ -108,7 +110,7 @@ static bool read_record(int dir, const char *name, struct stk_arena *arena, stru
 
 static bool of_slurm(const struct record *r)
 {
-    return r->scheduler && strcmp(r->scheduler, "slurm") == 0;
+    return r->scheduler == STK_SCHEDULER_SLURM;
 }
 
 /* 1: it is over, 0: it runs, -1: not known. Of a job of another scheduler, only the session that

@@ -178,7 +178,7 @@ static size_t act_on_sides(const struct stk_tune *t, const struct stk_action *a,
     }
     out->loader.shuffle = t->shuffles ? NULL : "none";
     memcpy(out->loader.field, t->sides_field, sizeof t->sides_field);
-    if (strcmp(t->framework, "torch") != 0)
+    if (t->framework != STK_FRAMEWORK_TORCH)
         return 1;
     out[1] = out[0];
     out[1].kind = STK_ACT_MAP_DATASET;

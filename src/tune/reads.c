@@ -50,7 +50,7 @@ static uint64_t most_threads(const struct stk_tune_subject *s)
 static int start_workers(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err)
 {
     const struct stk_workload *w = &t->s.w;
-    bool torch = t->plan->job.framework && strcmp(t->plan->job.framework, "torch") == 0;
+    bool torch = t->plan->job.framework == STK_FRAMEWORK_TORCH;
     bool unknown = torch && !w->reader.threads;
     int rc = 0;
     if (unknown || w->reader.epochs == STK_EPOCHS_RESTART)

@@ -73,7 +73,7 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_u64(w, "peak_bytes", t->out->job.peak_bytes);
     stk_jw_put_u64(w, "gpus", t->out->job.gpus);
     put_list(w, "notes", p->notes);
-    stk_jw_put_str(w, "framework", t->plan->job.framework);
+    stk_jw_put_str(w, "framework", stk_framework_name(t->plan->job.framework));
     stk_jw_put_bool(w, "batch_guessed", t->plan->job.batch_guessed);
     stk_jw_put_str(w, "decode", t->plan->job.decode);
     stk_jw_put_bool(w, "labelled", t->plan->job.labelled);
@@ -295,7 +295,7 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->job = (struct stk_tune_job){.known = flag_in(s->v, "profiled"),
                                    .peak_bytes = count_in(s->v, "peak_bytes"),
                                    .gpus = count_in(s->v, "gpus"),
-                                   .framework = text_in(s->v, "framework"),
+                                   .framework = stk_framework_of(text_in(s->v, "framework")),
                                    .decode = text_in(s->v, "decode"),
                                    .labelled = flag_in(s->v, "labelled"),
                                    .size_known = flag_in(s->v, "size_known"),

@@ -75,8 +75,7 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
     t->out->batch = s->w.training.batch;
     t->out->threads = s->w.reader.threads;
     t->out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
-    t->out->framework = t->plan->job.framework ? stk_tune_text(t, "%s", t->plan->job.framework)
-                                               : "torch";
+    t->out->framework = t->plan->job.framework ? t->plan->job.framework : STK_FRAMEWORK_TORCH;
     free(t->out->name);
     t->out->name = strdup(t->plan->name ? t->plan->name : s->w.name);
     return t->out->name ? 0 : stk_err_nomem(err, 64);

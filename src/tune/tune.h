@@ -39,7 +39,7 @@ struct stk_tune_job {
     uint64_t peak_bytes; /* of memory, all processes */
     uint64_t gpus;       /* that it could use */
     double loop_s;       /* of the main loop; 0: not known */
-    const char *framework; /* "torch", "tf", "numpy"; NULL: unknown */
+    enum stk_framework framework;
     bool batch_guessed;    /* the workload's batch is an assumption */
     /* How stoker's loader would decode the pictures that it trains with; NULL: there are none. */
     const char *decode;
@@ -183,7 +183,7 @@ struct stk_tune {
     struct stk_file_field sides_field[STK_FIELDS];
     bool shuffles;
     const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
-    const char *framework;     /* of the lines to paste: "torch", "tf", "numpy" */
+    enum stk_framework framework; /* of the lines to paste */
     const char *decode;        /* that changes with a loader decode to; NULL: they do not */
     double compute_s;          /* per epoch and accelerator */
     double least;

@@ -56,11 +56,10 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                             .memory_bytes = 64ull << 30,
                                             .gpu_kind = "",
                                             .local_dir = ""};
-    s->p = (struct stk_profile){.source = "stoker",
+    s->p = (struct stk_profile){.source = &stk_source_stoker,
                                 .path = "p",
                                 .command = "train",
                                 .job = "",
-                                .scheduler = "",
                                 .run_s = run_s,
                                 .nranks = ranks,
                                 .host = s->host,
@@ -84,7 +83,7 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                             .cwd = "/",
                                             .log = "n.100.0.stklog",
                                             .end_s = run_s,
-                                            .ended = "exit",
+                                            .ended = STK_END_EXIT,
                                             .threads = 1,
                                             .kernel_read_bytes = 100000, /* its libraries' */
                                             .seen_read_bytes = 100000,

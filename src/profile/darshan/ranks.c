@@ -230,7 +230,7 @@ static int begin_rank(struct stk_darshan *d, int64_t rank, uint32_t *proc, struc
     struct stk_prof_proc *p = &d->pb->p->proc[*proc];
     struct stk_pb_proc *x = &d->pb->proc[*proc];
     p->command = p->exe = d->exe;
-    p->ended = "exit"; /* otherwise there would be no log */
+    p->ended = STK_END_EXIT; /* otherwise there would be no log */
     p->rank = (uint32_t)rank;
     p->world = d->nprocs > 1 && d->nprocs <= STK_PB_MAX_WORLD ? (uint32_t)d->nprocs : 0;
     p->pid = d->pid < UINT32_MAX ? (uint32_t)d->pid : 0;

@@ -137,7 +137,7 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_u64(w, o->read_bytes);
     stk_jw_u64(w, o->write_bytes);
     stk_jw_u64(w, o->threads);
-    stk_jw_str(w, o->ended);
+    stk_jw_str(w, stk_prof_ended(o));
     stk_jw_close(w, ']');
 }
 

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "analysis/parts.h"
 
-static const struct stk_action_scene plain = {.scheduler = "", .nodes = 1, .python = true};
+static const struct stk_action_scene plain = {.nodes = 1, .python = true};
 
 static const char *lines(const struct stk_action *a, size_t n, struct stk_action_scene scene)
 {
@@ -38,12 +38,12 @@ static struct stk_action full(enum stk_action_kind kind, const char *path)
                                .depth = 2,
                                .use = stk_use_of("hdf5"),
                                .format = "tfrecord",
-                               .loader = {.framework = "torch", .batch = 32}};
+                               .loader = {.framework = STK_FRAMEWORK_TORCH, .batch = 32}};
 }
 
 static void table(void)
 {
-    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2};
+    struct stk_action_scene slurm = {.scheduler = STK_SCHEDULER_SLURM, .nodes = 2};
     for (int k = 0; k < STK_ACT_COUNT; k++) {
         const struct stk_action_info *i = stk_action_info((enum stk_action_kind)k);
         CHECK(i->name && *i->name);
@@ -61,7 +61,7 @@ static void table(void)
 /* As many lines for any path: nothing in it ends one. */
 static void any_path(void)
 {
-    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
+    struct stk_action_scene slurm = {.scheduler = STK_SCHEDULER_SLURM, .nodes = 2, .python = true};
     static const char *const names[] = {"a\nb", "-rf", "$(rm)", "'", "\"\\", "{count}", "\xff\x1b"};
     for (int k = 0; k < STK_ACT_COUNT; k++) {
         size_t want = 0;
@@ -84,7 +84,7 @@ static void packing(void)
         {.kind = STK_ACT_PACK, .path = "/d/my set", .to = "/d/my set-packed", .format = "tar"},
         {.kind = STK_ACT_LOADER,
          .path = "/d/my set-packed",
-         .loader = {.framework = "torch", .batch = 8, .shuffle = "block"}}};
+         .loader = {.framework = STK_FRAMEWORK_TORCH, .batch = 8, .shuffle = "block"}}};
     CHECK_STR(lines(a, 2, plain),
               "stoker pack '/d/my set' '/d/my set-packed' --format tar\n"
               "# then, in place of the dataset and its DataLoader:\n"
@@ -118,12 +118,14 @@ static void frameworks(void)
     struct stk_action_scene scene = plain;
     struct stk_action a = {.kind = STK_ACT_LOADER,
                            .path = "/d/x",
-                           .loader = {.framework = "tf", .batch = 64, .batch_known = true}};
-    scene.framework = "tf";
+                           .loader = {.framework = STK_FRAMEWORK_TF,
+                                      .batch = 64,
+                                      .batch_known = true}};
+    scene.framework = STK_FRAMEWORK_TF;
     CHECK(strstr(line(a, scene), "# in place of your tf.data.Dataset:\nimport stoker.tf\n"
                                  "loader = stoker.tf.dataset(\"/d/x\", batch=64, "
                                  "last=\"short\")\n"));
-    a.loader.framework = scene.framework = "numpy";
+    a.loader.framework = scene.framework = STK_FRAMEWORK_NUMPY;
     a.loader.shuffle = "none";
     a.loader.last = "short";
     CHECK_STR(line(a, scene), "# in place of your loop over the data:\nimport stoker\n"
@@ -178,7 +180,7 @@ static void in_c(void)
 {
     struct stk_action a = {.kind = STK_ACT_LOADER,
                            .path = "/d/x",
-                           .loader = {.framework = "c", .batch = 8, .last = "short"}};
+                           .loader = {.framework = STK_FRAMEWORK_C, .batch = 8, .last = "short"}};
     const char *text = line(a, plain);
     CHECK(strstr(text, "\nstruct stk_loader_options o = {.batch = 8, .shuffle = STK_SHUFFLE_NONE, "
                        ".last = STK_LAST_SHORT};"));
@@ -192,11 +194,11 @@ static void evaluation(void)
     struct stk_action a[2] = {
         {.kind = STK_ACT_LOADER,
          .path = "/d/train",
-         .loader = {.framework = "torch", .batch = 8, .decode = "image:9,flip"}},
+         .loader = {.framework = STK_FRAMEWORK_TORCH, .batch = 8, .decode = "image:9,flip"}},
         {.kind = STK_ACT_LOADER,
          .path = "/d/val",
          .note = "evaluated on",
-         .loader = {.framework = "torch",
+         .loader = {.framework = STK_FRAMEWORK_TORCH,
                     .batch = 8,
                     .shuffle = "none",
                     .last = "short",
@@ -254,7 +256,7 @@ static struct stk_action met(int kind, bool python, char **argv)
     a.pinned = given(more, "pinned");
     a.loader.decode = a.use->decode;
     a.loader.batch = strtoull(given_or(more, "batch", "32"), NULL, 10);
-    a.loader.framework = python ? given_or(more, "framework", "torch") : "c";
+    a.loader.framework = stk_framework_of(python ? given_or(more, "framework", "torch") : "c");
     a.loader.last = given(more, "last");
     a.loader.shuffle = a.loader.last ? "none" : NULL;
     a.loader.labelled = given(more, "labelled");
@@ -273,11 +275,12 @@ static int render(char **argv)
     for (int k = 0; k < STK_ACT_COUNT; k++)
         for (int python = 0; python < 2; python++) {
             struct stk_action a = met(k, python, argv);
-            struct stk_action_scene scene = {.scheduler = given_or(more, "scheduler", ""),
-                                             .nodes = 1,
-                                             .python = python,
-                                             .framework = given(more, "framework"),
-                                             .profile = given(more, "profile")};
+            struct stk_action_scene scene = {
+                .scheduler = stk_scheduler_of(given(more, "scheduler")),
+                .nodes = 1,
+                .python = python,
+                .framework = stk_framework_of(given(more, "framework")),
+                .profile = given(more, "profile")};
             struct stk_snippets out = {0};
             stk_actions_render(&a, 1, &scene, &out);
             printf("== %s %s\n", stk_action_info(a.kind)->name, python ? "python" : "c");
@@ -292,7 +295,7 @@ static int render(char **argv)
 static void staging(void)
 {
     struct stk_action a = {.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "", .is_file = true};
-    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
+    struct stk_action_scene slurm = {.scheduler = STK_SCHEDULER_SLURM, .nodes = 2, .python = true};
     CHECK_STR(line(a, slurm), "# in the job script, before training; once per node:\n"
                               "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b' || exit 1\n"
                               "# then read \"${TMPDIR:?}\"/'a b' instead of '/lus/a b'\n");

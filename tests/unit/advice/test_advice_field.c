@@ -310,7 +310,8 @@ static void one_files_numbers(void)
 /* PBS has no sbcast. */
 static void schedulers(void)
 {
-    static const char *const name[] = {"slurm", "pbs", ""};
+    static const enum stk_scheduler name[] = {STK_SCHEDULER_SLURM, STK_SCHEDULER_PBS,
+                                              STK_SCHEDULER_NONE};
     for (int i = 0; i < 3; i++) {
         set_init(&s, 10, 2);
         set_nodes(&s, 8);

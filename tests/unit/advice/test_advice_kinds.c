@@ -275,7 +275,7 @@ static void libraries_are_no_data(void)
 {
     for (int darshan = 0; darshan < 2; darshan++) {
         set_init(&s, 10, 1);
-        s.p.source = darshan ? "darshan" : "stoker";
+        s.p.source = darshan ? &stk_source_darshan : &stk_source_stoker;
         for (int i = 0; i < 200; i++) {
             char name[64];
             snprintf(name, sizeof name, "/home/u/.conda/envs/e/lib/python3.8/m%d.txt", i);

@@ -630,7 +630,7 @@ static void main_loop_unknown(void)
     s.proc[0].threads = 2;
     CHECK(strstr(loop_of(&s).why, "other threads"));
     loop_set(&s, 1);
-    s.p.source = "darshan";
+    s.p.source = &stk_source_darshan;
     CHECK_INT(loop_of(&s).how, STK_LOOP_UNKNOWN);
     set_init(&s, 10, 1);
     s.p.nprocs = 0;

@@ -71,7 +71,7 @@ static void whole_file_reader(void)
               0);
     CHECK_INT(p.nrecs, 1);
     const struct stk_counts *n = &p.rec[0].n;
-    CHECK_STR(p.source, "darshan");
+    CHECK_STR(p.source->name, "darshan");
     CHECK_STR(p.command, "python train.py");
     CHECK_STR(p.job, "4711");
     CHECK(p.run_s > 99.9 && p.run_s < 100.1);
@@ -328,7 +328,7 @@ static void folder_of_logs(void)
     scratch_file("many/u_python_id7-7_1.darshan", log, sizeof log);
     scratch_file("many/u_python_id9-9_1.darshan", log, sizeof log);
     CHECK_INT(stk_profile_read(scratch_path("many"), &p, &err), 0);
-    CHECK_STR(p.source, "darshan");
+    CHECK_STR(p.source->name, "darshan");
     CHECK_INT(p.nprocs, 2);
     CHECK_INT(p.nfiles, 1);
     CHECK_INT(p.proc[1].parent, 0);

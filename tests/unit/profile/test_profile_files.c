@@ -108,7 +108,7 @@ static void ended_unseen(void)
     proflog_write(&l, "ended/n1.61.0.stklog");
     CHECK_INT(read_it(dir, &p), 0);
     CHECK_INT(p.nprocs, 2);
-    CHECK_STR(p.proc[0].ended, "exit");
+    CHECK_STR(stk_prof_ended(&p.proc[0]), "exit");
     CHECK_INT(p.proc[0].kernel_read_bytes, 5000000);
     CHECK(!noted(&p, "not seen to end"));
     stk_profile_release(&p);

@@ -45,7 +45,7 @@ static void threads_are_merged(void)
     CHECK_INT(p.proc[0].kernel_read_bytes, 1000);
     CHECK(close_to(p.proc[0].io_sum_s, 2e-6));
     CHECK_STR(p.proc[0].command, "prog 'a b'");
-    CHECK_STR(p.proc[0].ended, "exit");
+    CHECK_STR(stk_prof_ended(&p.proc[0]), "exit");
     CHECK_STR(p.command, "prog 'a b'");
     CHECK(close_to(p.run_s, 1));
     CHECK_INT(p.nnotes, 0);
@@ -389,7 +389,7 @@ static void one_axis(void)
     CHECK(close_to(p.proc[0].start_s, 0) && close_to(p.proc[1].start_s, 2));
     CHECK(close_to(p.proc[2].start_s, 4) && close_to(p.proc[2].end_s, 5));
     CHECK(close_to(p.run_s, 5));
-    CHECK_STR(p.proc[2].ended, "killed");
+    CHECK_STR(stk_prof_ended(&p.proc[2]), "killed");
     CHECK(noted(&p, "not seen to end"));
     CHECK(noted(&p, "some blocks are invalid"));
     CHECK_INT(p.nmarks, 3);

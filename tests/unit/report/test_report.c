@@ -43,11 +43,10 @@ static void make_records(uint64_t big)
 /* A run of two processes with hostile names; `big` is the number of bytes in each record. */
 static void make(uint64_t big, double run_s)
 {
-    p = (struct stk_profile){.source = "stoker",
+    p = (struct stk_profile){.source = &stk_source_stoker,
                              .path = EVIL,
                              .command = "python " EVIL,
                              .job = EVIL,
-                             .scheduler = EVIL,
                              .start_real_s = 1e9,
                              .run_s = run_s,
                              .exit_status = -1,
@@ -78,7 +77,7 @@ static void make(uint64_t big, double run_s)
                                          .command = EVIL,
                                          .cwd = EVIL,
                                          .end_s = run_s,
-                                         .ended = "killed",
+                                         .ended = STK_END_NONE,
                                          .seen_read_bytes = big,
                                          .kernel_read_bytes = 1,
                                          .threads = UINT32_MAX,
@@ -215,7 +214,7 @@ static void test_nothing(void)
 {
     struct stk_analysis a;
     p = (struct stk_profile){
-        .source = "stoker", .path = "x", .command = "", .job = "", .scheduler = ""};
+        .source = &stk_source_stoker, .path = "x", .command = "", .job = ""};
     CHECK(stk_analyze(&p, &a, NULL) == 0);
     check_parts(&a, true);
     check_json(&a);
