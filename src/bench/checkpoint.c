@@ -112,10 +112,10 @@ static int put_stdio(int fd, const uint8_t *p, size_t n, const char *path, struc
     return good ? 0 : stk_err_sys(err, path, "write");
 }
 
-/* What the patient thread works with: it may outlast the caller. */
+/* What the helper thread works with: it may outlast the caller. */
 struct job {
     const struct stk_bench_config *c;
-    struct stk_patient *patient;
+    struct stk_bench_patience *patience;
     struct stk_bench_clock clock;
     uint32_t rank;
     uint64_t size[STK_CHECKPOINT_FILES], bytes;
@@ -134,7 +134,7 @@ static int write_bytes(const struct job *j, int fd, const uint8_t *p, uint64_t n
         k = n - done < k ? n - done : k;
         rc = w->checkpoint.via == STK_VIA_STDIO ? put_stdio(fd, p, (size_t)k, path, err)
                                                 : stk_write_full(fd, p, (size_t)k, path, err);
-        stk_patient_beat(j->patient);
+        rc = rc ? rc : stk_bench_beat(j->patience);
     }
     if (rc == 0 && w->checkpoint.fsync && fsync(fd) < 0)
         rc = stk_err_sys(err, path, "fsync");
@@ -191,16 +191,16 @@ static uint32_t writer_of(const struct stk_bench_config *c, uint32_t rank)
     return (rank + here) % ranks;
 }
 
-static int do_job(const struct stk_bench_config *c, struct stk_patient *patient, stk_patient_fn *fn,
+static int do_job(const struct stk_bench_config *c, struct stk_bench_patience *patience, stk_thread_fn *fn,
                   uint32_t rank, struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
 {
     struct job *j = calloc(1, sizeof *j);
     if (!j)
         return stk_err_nomem(err, sizeof *j);
-    *j = (struct job){.c = c, .patient = patient, .clock = *clock, .rank = rank};
+    *j = (struct job){.c = c, .patience = patience, .clock = *clock, .rank = rank};
     j->n = stk_checkpoint_files(c->w, rank, c->comm ? stk_comm_size(c->comm) : 1, j->size);
-    int rc = j->n ? stk_patient_call(patient, fn, j, err) : 0;
-    if (stk_patient_is_stuck(patient))
+    int rc = j->n ? stk_bench_within(patience, fn, free, j, err) : 0;
+    if (patience->stuck)
         return rc;
     *clock = j->clock;
     *bytes += j->bytes;
@@ -208,10 +208,10 @@ static int do_job(const struct stk_bench_config *c, struct stk_patient *patient,
     return rc;
 }
 
-int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_patient *patient,
+int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_bench_patience *patience,
                          struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
 {
-    return do_job(c, patient, write_all, rank_of(c), clock, bytes, err);
+    return do_job(c, patience, write_all, rank_of(c), clock, bytes, err);
 }
 
 static int read_file(const struct job *j, int dirfd, size_t i, void *p, struct stk_err *err)
@@ -227,7 +227,7 @@ static int read_file(const struct job *j, int dirfd, size_t i, void *p, struct s
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     for (uint64_t off = 0; rc == 0 && got; off += got) {
         rc = stk_pread_full(fd, p, RESTORE_PIECE, off, &got, path, err);
-        stk_patient_beat(j->patient);
+        rc = rc ? rc : stk_bench_beat(j->patience);
     }
     if (fd >= 0)
         close(fd);
@@ -253,10 +253,10 @@ static int read_back(void *arg, struct stk_err *err)
     return rc;
 }
 
-int stk_bench_restore(const struct stk_bench_config *c, struct stk_patient *patient,
+int stk_bench_restore(const struct stk_bench_config *c, struct stk_bench_patience *patience,
                       struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err)
 {
-    return do_job(c, patient, read_back, writer_of(c, rank_of(c)), clock, bytes, err);
+    return do_job(c, patience, read_back, writer_of(c, rank_of(c)), clock, bytes, err);
 }
 
 void stk_bench_checkpoint_clean(const struct stk_bench_config *c, uint32_t ranks)

@@ -5,11 +5,11 @@
 
 #include "bench/rank.h"
 
-/* Replaces the files of the last one; the patient thread writes. *bytes: added up. */
-int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_patient *patient,
+/* Replaces the files of the last one; the helper thread writes. *bytes: added up. */
+int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_bench_patience *patience,
                          struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err);
 /* Reads them back, past the page cache as far as the workload wants that and the kernel lets us. */
-int stk_bench_restore(const struct stk_bench_config *c, struct stk_patient *patient,
+int stk_bench_restore(const struct stk_bench_config *c, struct stk_bench_patience *patience,
                       struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err);
 /* Removes the files of that many ranks, and their folder if it is then empty. */
 void stk_bench_checkpoint_clean(const struct stk_bench_config *c, uint32_t ranks);

@@ -9,7 +9,7 @@
 
 struct stk_collective {
     const struct stk_bench_config *c;
-    struct stk_patient *patient;
+    struct stk_bench_patience *patience;
     struct stk_comm *group;        /* NULL: this rank is its whole group */
     struct stk_comm *readers;      /* NULL: this rank does not read */
     struct stk_together *together; /* the same */
@@ -41,7 +41,7 @@ static int join(struct stk_comm *comm, uint64_t first, uint64_t step, uint64_t n
 }
 
 int stk_collective_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                        double start_s, struct stk_patient *patient, struct stk_collective **out,
+                        double start_s, struct stk_bench_patience *patience, struct stk_collective **out,
                         struct stk_err *err)
 {
     struct stk_collective *s = calloc(1, sizeof *s);
@@ -50,7 +50,7 @@ int stk_collective_open(const struct stk_bench_config *c, const struct stk_bench
         return stk_err_nomem(err, sizeof *s);
     uint64_t readers = plan->w->access.readers;
     s->c = c;
-    s->patient = patient;
+    s->patience = patience;
     s->members = plan->ranks / readers;
     s->start_s = start_s;
     s->clock = (struct stk_bench_clock){&c->model, start_s};
@@ -78,11 +78,11 @@ static int broadcast(struct stk_collective *s, struct stk_err *err)
     return rc;
 }
 
-/* In the patient thread. */
+/* In the helper thread. */
 static int read_batch(void *arg, struct stk_err *err)
 {
     struct stk_collective *s = arg;
-    int rc = stk_together_read(s->together, s->batch, s->patient, &s->heading.bytes, err);
+    int rc = stk_together_read(s->together, s->batch, s->patience, &s->heading.bytes, err);
     s->heading.ready_s = stk_bench_now(&s->clock) - s->start_s;
     return rc;
 }
@@ -94,7 +94,7 @@ int stk_collective_take(struct stk_collective *s, uint64_t batch, double now_s, 
     if (s->together) {
         stk_bench_after(&s->clock, now_s);
         s->batch = batch;
-        rc = stk_patient_call(s->patient, read_batch, s, err);
+        rc = stk_bench_within(s->patience, read_batch, NULL, s, err);
     }
     if (rc < 0)
         return rc; /* the others learn it when this rank gives up */

@@ -10,10 +10,10 @@
 struct stk_collective;
 
 /* Groups of neighbouring ranks, one reader each (access.readers). start_s: the time at which all
- * ranks began, by the clock of this one. The patient thread reads. Caller closes with
+ * ranks began, by the clock of this one. The helper thread reads. Caller closes with
  * stk_collective_close(). */
 int stk_collective_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                        double start_s, struct stk_patient *patient, struct stk_collective **out,
+                        double start_s, struct stk_bench_patience *patience, struct stk_collective **out,
                         struct stk_err *err);
 /* The batches of the whole group: read by the first, received by the others. See
  * stk_lanes_take(). */

@@ -9,10 +9,10 @@
 
 /* ---- before the first step ------------------------------------------------------------------ */
 
-/* What the patient thread works with: it may outlast the caller. */
+/* What the helper thread works with: it may outlast the caller. */
 struct preparation {
     const struct stk_bench_config *c;
-    struct stk_patient *patient;
+    struct stk_bench_patience *patience;
     struct stk_bench_plan plan;
     struct stk_bench_reader reader;
     struct stk_bench_clock clock;
@@ -27,7 +27,7 @@ static int read_all(struct preparation *p, struct stk_err *err)
     for (uint64_t i = 0; i < all && rc == 0; i++) {
         p->reader.serial = p->plan.rank * all + i;
         rc = stk_bench_reader_sample(&p->reader, stk_bench_plan_load(&p->plan, i), err);
-        stk_patient_beat(p->patient);
+        rc = rc ? rc : stk_bench_beat(p->patience);
     }
     return rc;
 }
@@ -60,9 +60,9 @@ static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk
     struct preparation *p = calloc(1, sizeof *p);
     if (!p)
         return stk_err_nomem(err, sizeof *p);
-    *p = (struct preparation){.c = f->c, .patient = f->patient, .plan = f->plan, .clock = *clock};
-    int rc = stk_patient_call(f->patient, read_first, p, err);
-    if (stk_patient_is_stuck(f->patient))
+    *p = (struct preparation){.c = f->c, .patience = f->patience, .plan = f->plan, .clock = *clock};
+    int rc = stk_bench_within(f->patience, read_first, free, p, err);
+    if (f->patience->stuck)
         return rc;
     *clock = p->clock;
     stk_tally_merge(&r->io, &p->tally);
@@ -75,7 +75,7 @@ static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk
 static int load(struct stk_feed *f, struct stk_bench_rank *r, struct stk_err *err)
 {
     double begin = stk_now();
-    int rc = stk_loaded_open(f->c, &f->plan, f->patient, &f->loaded, err);
+    int rc = stk_loaded_open(f->c, &f->plan, f->patience, &f->loaded, err);
     if (!rc && stk_workload_loads_first(f->c->w))
         rc = stk_loaded_all(f->loaded, err);
     r->load_s = stk_now() - begin; /* opening it takes time, too */
@@ -85,10 +85,10 @@ static int load(struct stk_feed *f, struct stk_bench_rank *r, struct stk_err *er
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
-                  const struct stk_bench_plan *plan, struct stk_patient *patient,
+                  const struct stk_bench_plan *plan, struct stk_bench_patience *patience,
                   struct stk_bench_clock *clock, struct stk_bench_rank *r, struct stk_err *err)
 {
-    *f = (struct stk_feed){.c = c, .plan = *plan, .patient = patient};
+    *f = (struct stk_feed){.c = c, .plan = *plan, .patience = patience};
     if (c->idle || c->w->dataset.format == STK_BENCH_NONE)
         return 0;
     bool loads = c->stoker && c->w->reader.load != STK_LOAD_NEVER;
@@ -121,7 +121,7 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double 
         return 0;
     if (c->w->access.sharing == STK_SHARING_COLLECTIVE)
         return c->idle ? 0
-                       : stk_collective_open(c, &f->plan, start_s, f->patient, &f->collective, err);
+                       : stk_collective_open(c, &f->plan, start_s, f->patience, &f->collective, err);
     struct stk_lanes_config lanes = {.plan = &f->plan,
                                      .data = c->data,
                                      .model = &c->model,
@@ -160,7 +160,7 @@ void stk_feed_close(struct stk_feed *f, struct stk_bench_rank *r)
     if (f->loaded) /* which counts them, whatever the lanes do beside it */
         lanes.samples = 0;
     stk_tally_merge(&r->io, &lanes);
-    if (!stk_patient_is_stuck(f->patient))
+    if (!f->patience || !f->patience->stuck)
         stk_collective_close(f->collective, &r->io);
     stk_loaded_close(f->loaded, &r->io);
     *f = (struct stk_feed){0};

@@ -12,17 +12,17 @@
 struct stk_feed {
     const struct stk_bench_config *c;
     struct stk_bench_plan plan;
-    struct stk_patient *patient; /* borrowed; NULL: no I/O */
-    struct stk_lanes *lanes;           /* NULL: no reads in steps */
-    struct stk_collective *collective; /* instead, or NULL */
-    struct stk_loaded *loaded;         /* instead, with --reader stoker */
+    struct stk_bench_patience *patience; /* borrowed */
+    struct stk_lanes *lanes;             /* NULL: no reads in steps */
+    struct stk_collective *collective;   /* instead, or NULL */
+    struct stk_loaded *loaded;           /* instead, with --reader stoker */
     double start_s;
 };
 
 /* The requests before the first step, if any; their times go to r. Caller closes with
  * stk_feed_close(), also on error. */
 int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
-                  const struct stk_bench_plan *plan, struct stk_patient *patient,
+                  const struct stk_bench_plan *plan, struct stk_bench_patience *patience,
                   struct stk_bench_clock *clock, struct stk_bench_rank *r, struct stk_err *err);
 /* Begins to read ahead. started_s: see struct stk_lanes_config. */
 int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double *started_s,

@@ -10,7 +10,6 @@
 
 #include "base/pool.h"
 #include "bench/loaded.h"
-#include "bench/patient.h"
 #include "bench/reader.h"
 
 /* A thread looks this long, 20 us, before it sleeps, if what it waited for last came as soon: batches
@@ -299,7 +298,6 @@ static bool wait_for(struct stk_lanes *l, const struct slot *s, uint64_t batch, 
 /* Waits until the batch is there, a lane failed, or patience ends. Called with the lock held. */
 static void wait_batch(struct stk_lanes *l, const struct slot *s, uint64_t batch)
 {
-    double patience = l->c.patience_s > 0 ? l->c.patience_s : STK_PATIENCE_S;
     if (is_there(l, s, batch))
         return;
     if (l->runs_on) {
@@ -307,12 +305,12 @@ static void wait_batch(struct stk_lanes *l, const struct slot *s, uint64_t batch
         if (wait_for(l, s, batch, WANT_SOON, SOON_S))
             return;
     }
-    if (wait_for(l, s, batch, WANT_NOW, patience))
+    if (wait_for(l, s, batch, WANT_NOW, l->c.patience_s))
         return;
     l->stuck = true;
     l->rc = stk_err_set(&l->err, STK_E_STOPPED, l->c.data->dir, -1,
                         "a read has not returned for %.0f s: the storage hangs (--patience)",
-                        patience);
+                        l->c.patience_s);
 }
 
 /* The slot is free for the next batch; its lane may wait for it. */
@@ -486,9 +484,7 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
 
 void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
 {
-    if (l && l->stuck)
-        stk_patient_forsake(l);
-    if (!l || l->stuck)
+    if (!l || l->stuck) /* its threads use it */
         return;
     pthread_mutex_lock(&l->lock);
     l->stop = true;

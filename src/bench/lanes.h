@@ -22,7 +22,7 @@ struct stk_lanes_config {
     const struct stk_bench_model *model;
     uint64_t batches;  /* in all */
     double start_s;    /* the time of all lanes at the start */
-    double patience_s; /* a batch that takes longer hangs; 0: STK_PATIENCE_S */
+    double patience_s; /* a batch that takes longer hangs */
     bool idle;         /* reads nothing: for calibration */
     /* No step takes time: the accelerator takes each batch when it and those before it are
      * complete. The lanes run on by this rule without waiting for the taker, which is woken for

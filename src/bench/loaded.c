@@ -15,19 +15,17 @@
 struct stk_loaded {
     const struct stk_bench_config *c;
     struct stk_bench_plan plan;
-    struct stk_patient *patient;
+    struct stk_bench_patience *patience;
     struct stk_dataset *ds;
     struct stk_loader *loader;
     bool in_memory; /* everything was read at the start */
     double share, due; /* batches of the loader per step, at most one; those that have come due */
-    bool stuck;     /* the loader does not answer: it cannot be closed */
 };
 
 static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
 {
     (void)done, (void)total, (void)samples;
-    stk_patient_beat(user);
-    return 0;
+    return stk_bench_beat(user);
 }
 
 /* The generated dataset, the user's, or what the workload names. */
@@ -58,7 +56,15 @@ static void describe_generated(const struct stk_bench_config *c, struct stk_open
         o->format = stk_bench_formats[format];
 }
 
-/* In the patient thread. */
+static void release(void *loaded)
+{
+    struct stk_loaded *l = loaded;
+    stk_loader_close(l->loader);
+    stk_dataset_close(l->ds);
+    free(l);
+}
+
+/* In the helper thread. */
 static int open_dataset(void *arg, struct stk_err *err)
 {
     struct stk_loaded *l = arg;
@@ -70,7 +76,7 @@ static int open_dataset(void *arg, struct stk_err *err)
     if (!foreign)
         describe_generated(l->c, &o, index, sizeof index);
     o.progress = on_progress;
-    o.user = l->patient;
+    o.user = l->patience;
     dataset_path(l->c, path, sizeof path);
     return stk_dataset_open(path, &o, &l->ds, err);
 }
@@ -123,25 +129,26 @@ static int check(const struct stk_workload *w, struct stk_err *err)
 }
 
 int stk_loaded_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                    struct stk_patient *patient, struct stk_loaded **out, struct stk_err *err)
+                    struct stk_bench_patience *patience, struct stk_loaded **out, struct stk_err *err)
 {
     struct stk_loaded *l = calloc(1, sizeof *l);
     bool several = c->comm && stk_comm_size(c->comm) > 1, first = plan->rank == 0;
-    *out = l;
     if (!l)
         return stk_err_nomem(err, sizeof *l);
-    *l = (struct stk_loaded){.c = c, .plan = *plan, .patient = patient};
+    *l = (struct stk_loaded){.c = c, .plan = *plan, .patience = patience};
     int rc = check(c->w, err);
-    rc = rc == 0 && first ? stk_patient_call(patient, open_dataset, l, err) : rc;
+    rc = rc == 0 && first ? stk_bench_within(patience, open_dataset, release, l, err) : rc;
     rc = rc == 0 && several ? stk_comm_barrier(c->comm, STK_COMM_FOREVER, err) : rc;
-    rc = rc || first ? rc : stk_patient_call(patient, open_dataset, l, err);
-    return rc ? rc : stk_patient_call(patient, open_loader, l, err);
+    rc = rc || first ? rc : stk_bench_within(patience, open_dataset, release, l, err);
+    rc = rc ? rc : stk_bench_within(patience, open_loader, release, l, err);
+    *out = patience->stuck ? NULL : l;
+    return rc;
 }
 
 /* 1: a batch is there, or the end of an epoch; 0: not within the patience. */
 static int wait_batch(struct stk_loaded *l)
 {
-    double patience = l->c->patience_s > 0 ? l->c->patience_s : STK_PATIENCE_S;
+    double patience = l->patience->seconds;
     double until = stk_now() + patience;
     int ms = patience < 1e-3 * LOOK_MS ? (int)(patience * 1e3) : LOOK_MS;
     while (stk_now() < until && (!l->c->comm || stk_comm_lost(l->c->comm, NULL, 0) < 0))
@@ -154,12 +161,10 @@ static int wait_batch(struct stk_loaded *l)
 static int next_batch(struct stk_loaded *l, struct stk_err *err)
 {
     struct stk_batch *b = NULL;
-    if (!wait_batch(l)) {
-        l->stuck = true;
+    if (!wait_batch(l))
         return stk_err_set(err, STK_E_STOPPED, l->c->data->dir, -1,
                            "the loader gave no batch for %.0f s: the storage hangs (--patience)",
-                           l->c->patience_s > 0 ? l->c->patience_s : STK_PATIENCE_S);
-    }
+                           l->patience->seconds);
     int rc = stk_loader_next(l->loader, &b, err);
     if (rc > 0)
         stk_batch_release(b);
@@ -212,10 +217,7 @@ int stk_loaded_take(struct stk_loaded *l, double now_s, double *ready_s, struct 
 void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally)
 {
     struct stk_loader_stats st = {0};
-    bool hangs = l && (l->stuck || stk_patient_is_stuck(l->patient));
-    if (hangs)
-        stk_patient_forsake(l);
-    if (!l || hangs)
+    if (!l)
         return;
     if (l->loader) {
         stk_loader_stats(l->loader, &st);
@@ -225,7 +227,5 @@ void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally)
         io.opens = st.opens;
         stk_tally_merge(tally, &io);
     }
-    stk_loader_close(l->loader);
-    stk_dataset_close(l->ds);
-    free(l);
+    release(l);
 }

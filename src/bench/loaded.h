@@ -13,7 +13,7 @@ struct stk_loaded;
  * first builds the index, the others use it. Caller closes with stk_loaded_close(), also on
  * error. */
 int stk_loaded_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                    struct stk_patient *patient, struct stk_loaded **out, struct stk_err *err);
+                    struct stk_bench_patience *patience, struct stk_loaded **out, struct stk_err *err);
 /* Reads all that the rank needs, once (reader.load: start); batches are there at once then. */
 int stk_loaded_all(struct stk_loaded *l, struct stk_err *err);
 /* Takes a batch; after an epoch, the first of the next. One thread at a time. */

@@ -19,7 +19,7 @@ struct run {
     struct stk_bench_config eval; /* of an evaluation */
     struct stk_workload eval_w;
     struct stk_bench_rank *r;
-    struct stk_patient *patient;
+    struct stk_bench_patience patience;
     struct stk_bench_plan plan;
     struct stk_bench_clock clock;
     struct stk_feed feed;
@@ -138,7 +138,7 @@ static int checkpoint(struct run *run, struct stk_err *err)
     if (run->c->idle)
         return 0;
     stk_bench_status_phase(run->status, "checkpoints");
-    int rc = stk_bench_checkpoint(run->c, run->patient, &run->clock, &r->checkpoint_bytes, err);
+    int rc = stk_bench_checkpoint(run->c, &run->patience, &run->clock, &r->checkpoint_bytes, err);
     run->free_s += stk_bench_now(&run->clock) - at;
     if (rc == 0 && run->c->w->training.barrier)
         rc = meet(run, err);
@@ -162,7 +162,7 @@ static int evaluate(struct run *run, struct stk_err *err)
     run->eval = *run->c;
     run->eval.w = w;
     int rc = stk_bench_plan(&plan, w, run->plan.rank, run->plan.ranks, err);
-    rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, run->patient, &run->clock, run->r, err);
+    rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, &run->patience, &run->clock, run->r, err);
     rc = rc ? rc : stk_feed_start(&feed, plan.steps, run->free_s, NULL, err);
     for (uint64_t k = 0; rc == 0 && k < plan.steps; k++) {
         rc = stk_feed_take(&feed, k, run->free_s, &ready, err);
@@ -271,7 +271,7 @@ static int restore(struct run *run, struct stk_err *err)
     for (; r->restores < n && rc == 0; r->restores++) {
         double at = stk_bench_now(&run->clock);
         stk_bench_status_phase(run->status, "restores");
-        rc = stk_bench_restore(run->c, run->patient, &run->clock, &r->restore_bytes, err);
+        rc = stk_bench_restore(run->c, &run->patience, &run->clock, &r->restore_bytes, err);
         run->free_s += stk_bench_now(&run->clock) - at;
         rc = rc ? rc : meet(run, err);
     }
@@ -285,15 +285,19 @@ static int begin(struct run *run, struct stk_err *err)
     uint64_t ranks = c->comm ? stk_comm_size(c->comm) : 1;
     int rc = stk_bench_plan(&run->plan, c->w, run->r->rank, ranks, err);
     run->status = rc ? NULL : stk_bench_status_begin(c->board, &run->plan, c->idle);
-    if (rc == 0 && !c->idle)
-        rc = stk_patient_open(c->comm, c->data->dir, c->patience_s, &run->patient, err);
+    if (rc == 0 && !c->idle) {
+        run->patience.comm = c->comm;
+        run->patience.dir = c->data->dir;
+        run->patience.seconds = c->patience_s;
+        rc = stk_bench_patience_open(&run->patience, err);
+    }
     run->clock = (struct stk_bench_clock){.model = &c->model};
     run->steps = run->plan.steps * c->w->training.epochs;
     if (c->w->training.most_steps && run->steps > c->w->training.most_steps)
         run->steps = c->w->training.most_steps;
     if (c->most_steps && run->steps > c->most_steps)
         run->steps = c->most_steps;
-    rc = rc ? rc : stk_feed_open(&run->feed, c, &run->plan, run->patient, &run->clock, run->r,
+    rc = rc ? rc : stk_feed_open(&run->feed, c, &run->plan, &run->patience, &run->clock, run->r,
                                   err);
     if (rc == 0 && ranks > 1)
         rc = stk_comm_barrier(c->comm, STK_COMM_FOREVER, err);
@@ -314,6 +318,8 @@ static struct run *new_run(const struct stk_bench_config *c, struct stk_bench_ra
     run->own.model.hangs = c->model.hangs && c->model.hangs_on == r->rank;
     if (c->model.hangs && !run->own.model.hangs)
         run->own.patience_s = 0; /* a test may have little; the others are only slow */
+    if (!(run->own.patience_s > 0))
+        run->own.patience_s = STK_PATIENCE_S;
     run->c = &run->own;
     run->r = r;
     return run;
@@ -347,9 +353,8 @@ int stk_bench_run_rank(const struct stk_bench_config *c, struct stk_bench_rank *
     stk_feed_close(&run->feed, r);
     r->device_bytes = fetched_since(c, before, r->io.bytes);
     r->memory_bytes = resident_bytes();
-    bool stuck = stk_patient_is_stuck(run->patient);
-    stk_patient_close(run->patient);
-    if (!stuck)
+    stk_bench_patience_close(&run->patience);
+    if (!run->patience.stuck)
         free(run);
     return rc;
 }

@@ -12,7 +12,7 @@
 #include "bench/course.h"
 #include "bench/data.h"
 #include "bench/lanes.h"
-#include "bench/patient.h"
+#include "bench/patience.h"
 #include "sched/comm.h"
 
 /* No pointers: it is sent to rank 0 as it is. */
@@ -69,7 +69,7 @@ struct stk_bench_config {
     struct stk_comm *comm;
     bool idle;           /* no I/O at all: calibration */
     uint64_t most_steps; /* 0: all */
-    double patience_s;   /* see patient.h */
+    double patience_s;   /* see patience.h */
     bool stoker;         /* stoker's loader reads instead of the application's way */
     const struct stk_bench_board *board; /* status.h; NULL: none */
     /* Called on every rank after each step; non-zero: stop. */

@@ -155,7 +155,7 @@ static int read_round(struct stk_together *t, size_t i, struct stk_err *err)
     return rc;
 }
 
-int stk_together_read(struct stk_together *t, uint64_t batch, struct stk_patient *patient,
+int stk_together_read(struct stk_together *t, uint64_t batch, struct stk_bench_patience *patience,
                       uint64_t *bytes, struct stk_err *err)
 {
     uint64_t step = batch % t->plan.steps;
@@ -170,7 +170,7 @@ int stk_together_read(struct stk_together *t, uint64_t batch, struct stk_patient
     }
     for (size_t i = 0; i < rounds && rc == 0; i++) {
         rc = read_round(t, i, err);
-        stk_patient_beat(patient);
+        rc = rc ? rc : stk_bench_beat(patience);
     }
     *bytes = t->queue[t->mine].asked_bytes;
     t->io.tally->asked_bytes += rc == 0 ? *bytes : 0;

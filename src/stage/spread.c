@@ -46,6 +46,22 @@ void stk_spread_enter(struct spread *s, const char *phase)
     stk_status_write(s->status, &s->me, true);
 }
 
+int stk_spread_step(struct spread *s, stk_thread_fn *step, void *user, double limit_s,
+                    struct stk_err *err)
+{
+    struct stk_thread *t;
+    int rc = stk_thread_open(&t, err);
+    if (rc)
+        return rc;
+    int late = stk_thread_call(t, step, NULL, user, &(struct stk_limit){.seconds = limit_s}, &rc,
+                               err);
+    if (stk_thread_close(t, 0) && !late)
+        return rc;
+    s->stuck = true;
+    return stk_err_set(err, STK_E_STOPPED, NULL, -1, "the disk has not completed a sync for %.0f s",
+                       limit_s);
+}
+
 int stk_spread_tell(struct spread *s, enum stk_stage_phase phase, uint64_t bytes)
 {
     return s->o.progress ? s->o.progress(s->o.user, phase, bytes, s->src.bytes) : 0;

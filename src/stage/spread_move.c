@@ -176,12 +176,10 @@ static void publish(struct spread *s)
     int rc = p ? 0 : stk_err_nomem(&err, sizeof *p);
     if (p)
         p->s = s;
-    bool stuck = false;
-    rc = rc ? rc : stk_spread_step(fill_and_sync, p, limit_s, &stuck, &err);
-    s->stuck = s->stuck || stuck;
+    rc = rc ? rc : stk_spread_step(s, fill_and_sync, p, limit_s, &err);
     if (rc)
         stk_spread_failed(s, rc, &err);
-    if (stuck || !p)
+    if (s->stuck || !p)
         return;
     if (!rc)
         atomic_store(&s->counts.there, s->src.bytes);

@@ -40,15 +40,13 @@ void stk_spread_open_place(struct spread *s)
 {
     struct placing *p = calloc(1, sizeof *p);
     struct stk_err err = {0};
-    bool stuck = false;
     int rc = p ? 0 : stk_err_nomem(&err, sizeof *p);
     if (p)
         p->s = s;
-    rc = rc ? rc : stk_spread_step(find_place, p, s->disk_s, &stuck, &err);
-    s->stuck = stuck;
+    rc = rc ? rc : stk_spread_step(s, find_place, p, s->disk_s, &err);
     if (rc)
         stk_spread_failed(s, rc, &err);
-    if (stuck || !p)
+    if (s->stuck || !p)
         return;
     s->tier = p->tier;
     s->room = p->room;

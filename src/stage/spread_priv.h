@@ -83,13 +83,6 @@ struct spread_ring {
 /* Moves all parcels of the work. An error: the ring is broken, and no leader can go on. */
 int stk_spread_ring(struct spread_ring *r, struct stk_err *err);
 
-/* ---- steps that may hang (spread_step.c) ---- */
-
-/* Runs step(user) in a thread of its own. STK_E_STOPPED and *stuck: it did not end within limit_s;
- * the thread may still use what user leads to. */
-int stk_spread_step(int (*step)(void *user, struct stk_err *err), void *user, double limit_s,
-                    bool *stuck, struct stk_err *err);
-
 /* ---- status files (spread_status.c) ---- */
 
 struct spread_status;

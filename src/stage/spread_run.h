@@ -5,6 +5,7 @@
 #ifndef STK_STAGE_SPREAD_RUN_H
 #define STK_STAGE_SPREAD_RUN_H
 
+#include "base/thread.h"
 #include "stage/spread_priv.h"
 
 #define STK_SPREAD_ANSWER_S STK_COMM_FOREVER /* only a lost rank ends a wait: a node may be slow */
@@ -41,6 +42,10 @@ struct spread {
 /* The first failure is the one that is told. */
 void stk_spread_failed(struct spread *s, int code, const struct stk_err *err);
 void stk_spread_enter(struct spread *s, const char *phase);
+/* Runs step(s) in a thread of its own, so that a disk that hangs does not keep this node from telling
+ * the others. STK_E_STOPPED and s->stuck: the thread still runs, and uses what user leads to. */
+int stk_spread_step(struct spread *s, stk_thread_fn *step, void *user, double limit_s,
+                    struct stk_err *err);
 /* Non-zero: stop. */
 int stk_spread_tell(struct spread *s, enum stk_stage_phase phase, uint64_t bytes);
 int stk_spread_tick(void *spread);
