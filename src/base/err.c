@@ -53,6 +53,13 @@ int stk_err_sys(struct stk_err *err, const char *path, const char *fmt, ...)
     return STK_E_SYS;
 }
 
+int stk_err_at(struct stk_err *err, int code, const char *path)
+{
+    if (err && !err->path[0])
+        copy_path(err, path);
+    return code;
+}
+
 int stk_err_nomem(struct stk_err *err, uint64_t bytes)
 {
     return stk_err_set(err, STK_E_NOMEM, NULL, -1, "out of memory: could not allocate %llu bytes",

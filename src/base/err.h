@@ -17,6 +17,8 @@ int stk_err_set(struct stk_err *err, int code, const char *path, int64_t offset,
                 ...) STK_PRINTF(5, 6);
 /* STK_E_SYS from errno: "<what>: <strerror>". Reads errno before anything else. */
 int stk_err_sys(struct stk_err *err, const char *path, const char *fmt, ...) STK_PRINTF(3, 4);
+/* Names the file of an error that names none. Returns code. */
+int stk_err_at(struct stk_err *err, int code, const char *path);
 int stk_err_nomem(struct stk_err *err, uint64_t bytes);
 /* Puts "<context>: " before what. Returns err->code (or code when err is NULL). */
 int stk_err_wrap(struct stk_err *err, int code, const char *fmt, ...) STK_PRINTF(3, 4);

@@ -406,7 +406,7 @@ def test_a_damaged_study_is_named(stoker, tmp_path):
     (study / "runs.jsonl").write_text('{"n":1,"status":"ok","wall_s":1}\nnonsense\n')
     assert "runs.jsonl: line 2 is damaged" in stoker("scale", "--resume", study, rc=4).err
     (study / "plan.json").write_text((study / "plan.json").read_text().replace('"pin": true', '"pin": 7'))
-    assert "plan.json: it cannot be read: pin" in stoker("scale", "--resume", study, rc=4).err
+    assert "plan.json: 'pin' is neither true nor false" in stoker("scale", "--resume", study, rc=4).err
 
 
 def test_budget_and_precision(stoker, tmp_path):
