@@ -311,8 +311,9 @@ static int speak(struct stk_stage_job *job, const struct stk_spread_result *r)
     const char *path;
     for (uint32_t i = 0; i < r->nodes; i++) {
         const struct stk_spread_node *n = &r->node[i];
-        bool told = n->rank == job->rank.rank || strcmp(n->phase, "done") == 0;
-        snprintf(text, sizeof text, "%s: %s: %s", n->name, n->phase, n->what);
+        bool told = n->rank == job->rank.rank || n->phase == STK_SPREAD_DONE;
+        snprintf(text, sizeof text, "%s: %s: %s", n->name, stk_spread_phase_name(n->phase),
+                 n->what);
         if (!told)
             stk_complain("stage", text);
     }

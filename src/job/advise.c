@@ -159,7 +159,7 @@ static void advise_time(struct stk_job_view *v, bool typical)
 {
     const struct stk_slurm_job *j = v->job;
     char next[24], a[32], b[32];
-    if (strncmp(j->state_word, "DEADLINE", 8) == 0) /* more time would not have helped */
+    if (j->deadline) /* more time would not have helped */
         return;
     if (j->state == STK_SLURM_TIMEOUT && j->limit_s > 0 && j->limit_s != INT64_MAX) {
         struct stk_job_note *n =

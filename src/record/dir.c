@@ -27,7 +27,6 @@
 #define ID_NAME     "run.id"
 #define ID_MAX      256u
 #define DIRS_MAX    1000u
-#define ANOTHER_RUN "this folder holds another run's profile; --force replaces it"
 
 /* ---- which run ---------------------------------------------------------------------------- */
 
@@ -300,10 +299,11 @@ static int force_in(struct stk_launch *l, enum found *found, struct stk_err *err
 }
 
 /* 0: the folder is ours, and the run file is written. STK_E_EXISTS: it holds another run's
- * profile. */
-static int admit(struct stk_launch *l, struct stk_err *err)
+ * profile, as *another says. */
+static int admit(struct stk_launch *l, bool *another, struct stk_err *err)
 {
     enum found found = NOBODY;
+    *another = false;
     int rc = who_is_there(l, true, &found, err);
     if (!rc && found == OUR_RUN)
         return stk_launch_write_run(l, err);
@@ -311,14 +311,15 @@ static int admit(struct stk_launch *l, struct stk_err *err)
         rc = force_in(l, &found, err);
     if (rc || found == OUR_RUN)
         return rc;
-    return stk_err_set(err, STK_E_EXISTS, l->dir, -1, ANOTHER_RUN);
+    *another = true;
+    return stk_err_set(err, STK_E_EXISTS, l->dir, -1,
+                       "this folder holds another run's profile; --force replaces it");
 }
 
 /* Reports why the requested folder was not used: it holds another run, or we cannot write it. */
-static void say_moved(struct stk_launch *l, const struct stk_err *why)
+static void say_moved(struct stk_launch *l, bool another, const struct stk_err *why)
 {
     char text[1200];
-    bool another = why->code == STK_E_EXISTS && strcmp(why->what, ANOTHER_RUN) == 0;
     if (another)
         stk_launch_warn(l,
                         "%s holds the profile of another run; this one goes to %s (--force would "
@@ -342,22 +343,24 @@ int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
     }
     size_t len = folder.len;
     struct stk_err first = {0}; /* of the requested folder */
+    bool another = false, taken = false; /* the requested one is */
     for (unsigned i = 1; !rc && i <= DIRS_MAX; i++) {
         folder.len = len;
         if (i > 1)
             stk_buf_printf(&folder, "-%u", i);
         rc = open_dir(l, stk_buf_cstr(&folder), i == 1, err);
         if (!rc)
-            rc = admit(l, err);
+            rc = admit(l, &another, err);
         if (rc != STK_E_EXISTS || i == DIRS_MAX)
             break;
         if (i == 1 && err)
             first = *err;
+        taken = taken || (i == 1 && another);
         leave_dir(l);
         rc = 0;
     }
     if (!rc && first.code && (l->o.dir || l->ranked))
-        say_moved(l, &first);
+        say_moved(l, taken, &first);
     stk_buf_release(&folder);
     return rc;
 }

@@ -43,6 +43,7 @@ static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
     stk_jw_put_u64(w, "lost_runs", r->lost);
     stk_jw_put_str(w, "failure", r->bad + r->lost ? stk_run_status_id(r->why) : NULL);
     stk_jw_put_str(w, "failure_note", r->note);
+    stk_jw_put_str(w, "failure_output", r->output);
     stk_jw_put_f64(w, "value", r->value);
     stk_report_interval(w, "value_interval", r->value_ci);
     stk_jw_put_bool(w, "interval_is_range", r->cost.ci_is_range);

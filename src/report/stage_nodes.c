@@ -18,7 +18,7 @@ static void put_node(const struct stk_spread_node *n, bool slowest, struct stk_g
     char b[6][32], there[80], time[80];
     struct stk_buf name = STK_BUF_INIT, what = STK_BUF_INIT;
     stk_text_escape(&name, n->name, strlen(n->name), 40);
-    stk_text_escape(&what, n->phase, strlen(n->phase), SIZE_MAX);
+    stk_buf_puts(&what, stk_spread_phase_name(n->phase));
     if (n->what[0])
         stk_buf_puts(&what, ": ");
     stk_text_escape(&what, n->what, strlen(n->what), SIZE_MAX);
@@ -69,7 +69,7 @@ static void put_node_json(const struct stk_spread_node *n, struct stk_jw *w)
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "node", n->name);
     stk_jw_put_u64(w, "rank", n->rank);
-    stk_jw_put_str(w, "state", n->phase);
+    stk_jw_put_str(w, "state", stk_spread_phase_name(n->phase));
     stk_jw_put_str(w, "error", n->what[0] ? n->what : NULL);
     stk_jw_put_str(w, "path", n->path[0] ? n->path : NULL);
     stk_jw_put_u64(w, "bytes_wanted", n->wanted);

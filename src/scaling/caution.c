@@ -54,12 +54,13 @@ static int look_at_failures(struct stk_scaling *all, size_t index, struct stk_er
         stk_scaling_n(all, r->n, n, sizeof n);
         if (bad)
             rc = stk_scaling_warn(
-                all, index, r->bad ? "failed" : "not-run", err, "%s: %zu of %zu run%s %s (%s%s%s)",
+                all, index, r->bad ? "failed" : "not-run", err, "%s: %zu of %zu run%s %s (%s%s%s%s%s)",
                 n, bad, of, of == 1 ? "" : "s",
                 r->bad     ? "did not end well"
                 : bad == 1 ? "was not run to its end"
                            : "were not run to their end",
-                stk_run_status_word(r->why), r->note ? ": " : "", r->note ? r->note : "");
+                stk_run_status_word(r->why), r->note ? ": " : "", r->note ? r->note : "",
+                r->output ? "; see " : "", r->output ? r->output : "");
     }
     if (!rc && s->base == s->nrows)
         rc = stk_scaling_warn(all, index, "empty", err, "there is no good run: nothing to compare");

@@ -90,6 +90,7 @@ static void count_runs(struct stk_scaling_series *s)
         if (blames ? !row->bad : !row->bad && !row->lost) {
             row->why = r->status;
             row->note = r->note;
+            row->output = r->output;
         }
         row->bad += blames;
         row->lost += !blames;

@@ -47,6 +47,7 @@ struct stk_scaling_row {
     size_t runs, bad, lost;  /* good; failed; cancelled or never started (stk_run_blames()) */
     enum stk_run_status why; /* of the first run that is not good; failed ones come first */
     const char *note;        /* its note, or NULL */
+    const char *output;      /* the files with its output, or NULL */
     struct stk_summary cost; /* of the runs; n 0: none was good */
     struct stk_noise own;    /* their part of the noise, unfinished */
     struct stk_modes modes;

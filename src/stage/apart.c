@@ -61,7 +61,7 @@ struct stk_apart *stk_apart_begin(const struct stk_rank *r, const char *dir)
         snprintf(a->me.name, sizeof a->me.name, "%s", node);
     else if (gethostname(a->me.name, sizeof a->me.name - 1) != 0)
         snprintf(a->me.name, sizeof a->me.name, "localhost");
-    snprintf(a->me.phase, sizeof a->me.phase, "copying");
+    a->me.phase = STK_SPREAD_COPYING;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
     if (is_leader(r) && r->local_world != r->world)
@@ -88,7 +88,7 @@ void stk_apart_done(struct stk_apart *a, const char *path, const char *what)
     pthread_mutex_lock(&a->lock);
     snprintf(a->me.path, sizeof a->me.path, "%s", path);
     snprintf(a->me.what, sizeof a->me.what, "%s", what);
-    snprintf(a->me.phase, sizeof a->me.phase, "%s", *path ? "done" : "failed");
+    a->me.phase = *path ? STK_SPREAD_DONE : STK_SPREAD_FAILED;
     stk_status_write(a->status, &a->me, true);
     a->stop = true; /* rank 0 may remove the file now */
     pthread_mutex_unlock(&a->lock);
@@ -101,12 +101,6 @@ struct heard {
     double at; /* when it was seen to change, by stk_now() */
 };
 
-static bool has_ended(const struct stk_spread_node *n)
-{
-    return strcmp(n->phase, "done") == 0 || strcmp(n->phase, "failed") == 0 ||
-           strcmp(n->phase, "lost") == 0;
-}
-
 /* Reads the files again. Returns the number of ranks whose nodes have come to an end. */
 static uint32_t look(struct stk_apart *a, struct stk_spread_node *node, struct heard *heard)
 {
@@ -118,11 +112,11 @@ static uint32_t look(struct stk_apart *a, struct stk_spread_node *node, struct h
         struct stk_spread_node *n = &node[i];
         if (n->updated != heard[i].updated)
             heard[i] = (struct heard){n->updated, now};
-        if (n->ranks && !has_ended(n) && now - heard[i].at > SILENT_S) {
-            snprintf(n->phase, sizeof n->phase, "lost");
+        if (n->ranks && n->phase < STK_SPREAD_DONE && now - heard[i].at > SILENT_S) {
+            n->phase = STK_SPREAD_LOST;
             snprintf(n->what, sizeof n->what, "no sign of life for %.0f s", now - heard[i].at);
         }
-        ended += n->ranks && has_ended(n) ? n->ranks : 0;
+        ended += n->ranks && n->phase >= STK_SPREAD_DONE ? n->ranks : 0;
     }
     return ended;
 }
@@ -135,9 +129,9 @@ static void sum_up(struct stk_spread_result *r, uint32_t world, uint32_t ended)
         if (r->node[i].ranks)
             r->node[n++] = r->node[i];
     for (uint32_t i = 0; i < n; i++)
-        r->good += strcmp(r->node[i].phase, "done") == 0;
+        r->good += r->node[i].phase == STK_SPREAD_DONE;
     if (ended < world) {
-        r->node[n] = (struct stk_spread_node){.phase = "lost", .ranks = world - ended};
+        r->node[n] = (struct stk_spread_node){.phase = STK_SPREAD_LOST, .ranks = world - ended};
         snprintf(r->node[n].name, sizeof r->node[n].name, "(%u of %u ranks)",
                  (unsigned)(world - ended), (unsigned)world);
         snprintf(r->node[n++].what, sizeof r->node->what, "nothing was heard of their nodes");

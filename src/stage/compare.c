@@ -125,7 +125,7 @@ static int run_points(struct compare *k, struct stk_err *err)
     p.metric = STK_COMPARE_METRIC;
     p.metric_pick = STK_METRIC_MEDIAN;
     p.unit = "jobs";
-    p.weak = true;
+    p.weak = p.grows = true;
     p.at_once = 1; /* all points read the same storage */
     p.via = k->plan->via;
     p.sbatch = k->plan->sbatch;
@@ -159,9 +159,7 @@ static void find_failure(struct stk_compare_form *f)
         if (f->series->row[i].runs)
             return;
     const char *why = f->series->nrows ? f->series->row[0].note : NULL;
-    const char *file = why ? strstr(why, "; see output/") : NULL; /* removed with the study */
-    snprintf(f->why, sizeof f->why, "every run failed: %.*s",
-             file ? (int)(file - why) : STK_STUDY_TEXT_MAX, why ? why : "no run ended");
+    snprintf(f->why, sizeof f->why, "every run failed: %s", why ? why : "no run ended");
 }
 
 static int compute(struct compare *k, struct stk_err *err)
@@ -208,8 +206,7 @@ static void take_notes(struct compare *k)
     const struct stk_runner_conditions *c = stk_runner_conditions(k->out->runner);
     note_caches(k);
     for (size_t i = 0; i < c->nnotes; i++)
-        if (!strstr(c->note[i], "--weak"))
-            stk_compare_note(k->out, "%s", c->note[i]);
+        stk_compare_note(k->out, "%s", c->note[i]);
 }
 
 static int measure(struct compare *k, struct stk_err *err)

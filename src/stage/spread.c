@@ -11,12 +11,26 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/text.h"
 #include "stage/spread_run.h"
 
 #define TICK_S 0.05
 #define DISK_S 60.0 /* unless the caller says otherwise */
 
 const char *const stk_spread_names[] = {"auto", "replicate", "shard", NULL};
+static const char *const phases[] = {"",     "listing", "preparing", "copying", "syncing",
+                                     "done", "failed",  "lost",      NULL};
+
+const char *stk_spread_phase_name(uint32_t phase)
+{
+    return phases[phase <= STK_SPREAD_LOST ? phase : STK_SPREAD_UNHEARD];
+}
+
+enum stk_spread_phase stk_spread_phase_of(const char *name)
+{
+    int i = stk_text_index(name, phases);
+    return i < 0 ? STK_SPREAD_UNHEARD : (enum stk_spread_phase)i;
+}
 
 /* ---- this node's record ---- */
 
@@ -39,9 +53,9 @@ static void take_counts(struct spread *s)
     s->me.seconds = stk_now() - s->start;
 }
 
-void stk_spread_enter(struct spread *s, const char *phase)
+void stk_spread_enter(struct spread *s, enum stk_spread_phase phase)
 {
-    snprintf(s->me.phase, sizeof s->me.phase, "%s", phase);
+    s->me.phase = phase;
     take_counts(s);
     stk_status_write(s->status, &s->me, true);
 }
@@ -83,7 +97,7 @@ int stk_spread_tick(void *user)
 
 static int lead(struct spread *s, struct stk_err *err)
 {
-    stk_spread_enter(s, "preparing");
+    stk_spread_enter(s, STK_SPREAD_PREPARING);
     stk_spread_open_place(s);
     int rc = stk_spread_agree(s, err);
     rc = rc ? rc : stk_spread_map_init(&s->map, &s->src, err);
@@ -95,7 +109,7 @@ static int lead(struct spread *s, struct stk_err *err)
     if (rc)
         return rc;
     stk_spread_complete(s);
-    stk_spread_enter(s, s->me.code ? "failed" : "done");
+    stk_spread_enter(s, s->me.code ? STK_SPREAD_FAILED : STK_SPREAD_DONE);
     return 0;
 }
 
@@ -104,7 +118,7 @@ static void sum_up(struct stk_spread_result *r)
     r->good = 0;
     r->slowest = -1;
     for (uint32_t i = 0; i < r->nodes; i++) {
-        r->good += strcmp(r->node[i].phase, "done") == 0;
+        r->good += r->node[i].phase == STK_SPREAD_DONE;
         if (r->slowest < 0 || r->node[i].seconds > r->node[r->slowest].seconds)
             r->slowest = (int64_t)i;
     }
@@ -158,7 +172,7 @@ static void gather_from_files(struct spread *s)
         r->node[s->node] = s->me;
     if (lost >= 0 && lost != (int64_t)stk_comm_rank(s->all)) {
         struct stk_spread_node *n = &r->node[stk_comm_node(s->all, (uint32_t)lost)];
-        snprintf(n->phase, sizeof n->phase, "lost");
+        n->phase = STK_SPREAD_LOST;
         snprintf(n->what, sizeof n->what, "rank %lld: %s", (long long)lost, why);
         n->code = STK_E_STOPPED;
     }
@@ -196,7 +210,7 @@ static int begin(struct spread *s, struct stk_err *err)
     s->me = r->node[s->node];
     if (stk_comm_leader(s->all, s->node) != me)
         return 0;
-    snprintf(s->me.phase, sizeof s->me.phase, "listing");
+    s->me.phase = STK_SPREAD_LISTING;
     int rc = make_group(s, err);
     return rc ? rc : stk_status_begin(s->o.status, s->node, &s->me, &s->status, err);
 }
@@ -255,7 +269,7 @@ int stk_spread(struct stk_comm *c, const char *path, const struct stk_spread_opt
         wait_for_cause(s, rc);
         stk_comm_give_up(c, why.what);
         stk_spread_failed(s, rc, &why);
-        stk_spread_enter(s, "failed");
+        stk_spread_enter(s, STK_SPREAD_FAILED);
         if (r->node)
             gather_from_files(s);
     }

@@ -41,6 +41,20 @@ struct stk_spread_options {
     void *user;
 };
 
+enum stk_spread_phase {
+    STK_SPREAD_UNHEARD, /* nothing is known of it */
+    STK_SPREAD_LISTING,
+    STK_SPREAD_PREPARING,
+    STK_SPREAD_COPYING,
+    STK_SPREAD_SYNCING,
+    STK_SPREAD_DONE, /* the last three: it has ended */
+    STK_SPREAD_FAILED,
+    STK_SPREAD_LOST,
+};
+/* "", "listing", …; whatever another node sent. */
+const char *stk_spread_phase_name(uint32_t phase);
+enum stk_spread_phase stk_spread_phase_of(const char *name); /* UNHEARD: no such name */
+
 /* A node as the table shows it. */
 struct stk_spread_node {
     char name[64];
@@ -55,7 +69,7 @@ struct stk_spread_node {
     uint64_t sent, received, written;
     double read_s, seconds; /* reading; in all */
     char what[256];         /* why it has no complete copy; "" if it has one */
-    char phase[16];         /* "done", "failed", "lost", or what it was doing when it was lost */
+    uint32_t phase;         /* enum stk_spread_phase; from a file: when it was last heard of */
 };
 
 struct stk_spread_result {

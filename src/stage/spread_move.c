@@ -119,7 +119,7 @@ int stk_spread_move(struct spread *s, struct stk_err *err)
 {
     bool some = true;
     int rc = 0;
-    stk_spread_enter(s, "copying");
+    stk_spread_enter(s, STK_SPREAD_COPYING);
     for (unsigned pass = 0; pass < PASSES && !rc; pass++) {
         uint32_t failed = 0;
         rc = stk_spread_missing(s, &some, err);
@@ -170,7 +170,7 @@ static void publish(struct spread *s)
 {
     struct publishing *p = calloc(1, sizeof *p);
     struct stk_err err = {0};
-    stk_spread_enter(s, "syncing");
+    stk_spread_enter(s, STK_SPREAD_SYNCING);
     stk_spread_close_set(s);
     double limit_s = s->disk_s + SYNC_TIMES * (stk_now() - s->start);
     int rc = p ? 0 : stk_err_nomem(&err, sizeof *p);

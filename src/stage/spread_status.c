@@ -83,7 +83,7 @@ static void write_node(struct stk_jw *w, const struct stk_spread_node *n)
     stk_jw_put_u64(w, "ranks", n->ranks);
     stk_jw_put_str(w, "run", run);
     stk_alive_put(&self, w);
-    stk_jw_put_str(w, "phase", n->phase);
+    stk_jw_put_str(w, "phase", stk_spread_phase_name(n->phase));
     stk_jw_put_u64(w, "wanted_bytes", n->wanted);
     stk_jw_put_u64(w, "there_bytes", n->there);
     stk_jw_put_u64(w, "read_bytes", n->read);
@@ -114,11 +114,17 @@ void stk_status_write(struct spread_status *s, const struct stk_spread_node *n, 
     stk_buf_release(&b);
 }
 
-static void copy_text(const struct stk_jval *o, const char *key, char *to, size_t size)
+static const char *text_of(const struct stk_jval *o, const char *key)
 {
     const struct stk_jval *v = stk_json_get(o, key);
-    if (v && v->type == STK_JSTR)
-        snprintf(to, size, "%s", v->str);
+    return v && v->type == STK_JSTR ? v->str : NULL;
+}
+
+static void copy_text(const struct stk_jval *o, const char *key, char *to, size_t size)
+{
+    const char *text = text_of(o, key);
+    if (text)
+        snprintf(to, size, "%s", text);
 }
 
 static uint64_t number(const struct stk_jval *o, const char *key)
@@ -143,7 +149,7 @@ static void take_file(const struct stk_jval *o, struct stk_spread_node *n)
     copy_text(o, "node", n->name, sizeof n->name);
     n->ranks = (uint32_t)number(o, "ranks");
     n->updated = number(o, "updated");
-    copy_text(o, "phase", n->phase, sizeof n->phase);
+    n->phase = stk_spread_phase_of(text_of(o, "phase"));
     copy_text(o, "path", n->path, sizeof n->path);
     copy_text(o, "error", n->what, sizeof n->what);
     n->wanted = number(o, "wanted_bytes");

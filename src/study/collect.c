@@ -77,7 +77,7 @@ static void last_words(const struct stk_runner *r, const struct stk_job_run *j, 
 static void say_why(const struct stk_runner *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, const char *own, char *note, size_t size)
 {
-    char words[100] = "", how[100], what[STK_STUDY_TEXT_MAX + 1], name[STK_RUN_NAME_SIZE];
+    char words[100] = "", how[100];
     bool begun = job->start > 0 && job->elapsed_s != 0;
     if (!own)
         last_words(r, j, words, sizeof words);
@@ -91,10 +91,8 @@ static void say_why(const struct stk_runner *r, const struct stk_job_run *j,
         snprintf(how, sizeof how, "%s%s", stk_slurm_state_name(job->state),
                  job->state == STK_SLURM_CANCELLED && !begun ? " before it started" : "");
     bool enough = own && (job->state == STK_SLURM_FAILED || job->state == STK_SLURM_COMPLETED);
-    stk_run_name(j->tally->point, j->repeat, name, sizeof name);
-    snprintf(what, sizeof what, "job %llu: %s%s%.120s", (unsigned long long)j->id,
+    snprintf(note, size, "job %llu: %s%s%.120s", (unsigned long long)j->id,
              enough ? "" : how, !enough && (own || words[0]) ? "; " : "", own ? own : words);
-    snprintf(note, size, "%.*s; see jobs/%s.*", (int)(size - strlen(name) - 16), what, name);
 }
 
 /* Slurm's counts are what is charged; the job's own view replaces them if they are missing. */
@@ -122,6 +120,7 @@ static int keep_job(struct stk_runner *r, const struct stk_job_run *j,
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_study_run run;
     char id[24], note[STK_STUDY_TEXT_MAX + 1], requeued[STK_STUDY_TEXT_MAX + 1];
+    char name[STK_RUN_NAME_SIZE], files[STK_RUN_NAME_SIZE + 16];
     int own = read_result(r, j, &arena, &run, err);
     if (own < 0) { /* the next look, or --resume, may be able to read it */
         stk_arena_release(&arena);
@@ -139,7 +138,10 @@ static int keep_job(struct stk_runner *r, const struct stk_job_run *j,
                     slurms != STK_RUN_OK;
         run.status = says ? slurms : own ? run.status : STK_RUN_FAILED;
         say_why(r, j, job, own ? run.note : NULL, note, sizeof note);
+        stk_run_name(j->tally->point, j->repeat, name, sizeof name);
+        snprintf(files, sizeof files, "jobs/%s.*", name);
         run.note = note;
+        run.output = files;
     } else if (job->restarts > 0) {
         snprintf(requeued, sizeof requeued, "requeued %d time%s", job->restarts,
                  job->restarts > 1 ? "s" : "");
@@ -222,15 +224,14 @@ static int end_stuck(struct stk_runner *r, size_t i, const struct stk_slurm_job 
 
 static void note_missing(struct stk_runner *r, const struct stk_slurm_jobs *seen)
 {
-    static const char text[] = "No accounting";
-    for (size_t i = 0; i < r->conditions.nnotes; i++)
-        if (strncmp(r->conditions.note[i], text, sizeof text - 1) == 0)
-            return;
-    if (seen->failed & STK_SLURM_BY_SACCT)
-        stk_runner_note(&r->conditions,
-                        "%s (sacct: %.160s): the allocation and the end of jobs are taken from "
-                        "the controller and the jobs themselves",
-                        text, seen->why[1]);
+    struct stk_jobs *jobs = r->there;
+    if (jobs->unaccounted || !(seen->failed & STK_SLURM_BY_SACCT))
+        return;
+    jobs->unaccounted = true;
+    stk_runner_note(&r->conditions,
+                    "No accounting (sacct: %.160s): the allocation and the end of jobs are taken "
+                    "from the controller and the jobs themselves",
+                    seen->why[1]);
 }
 
 static void count_states(struct stk_runner *r, const struct stk_slurm_jobs *seen)

@@ -138,16 +138,9 @@ struct stk_slurm stk_jobs_slurm(struct stk_runner *r)
     return (struct stk_slurm){.stop = on_wait, .user = r};
 }
 
-/* An sbatch whose answer was lost may have succeeded: "Socket timed out on send/recv operation", or
- * we killed it. */
-static bool may_be_there(int rc, const struct stk_err *why)
-{
-    return rc == STK_E_STOPPED || strstr(why->what, "timed out") ||
-           strstr(why->what, "did not answer");
-}
-
 /* A job that may exist stays on the list until its name is found or known to be missing. */
-static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
+static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_slurm_receipt *got,
+                  struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -159,9 +152,10 @@ static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err
     int rc = stk_batch_make(r, &j, &script, &args, err);
     struct stk_slurm_batch batch = {
         .script = stk_buf_cstr(&script), .len = script.len, .args = args.v, .dir = r->plan.cwd};
-    bool made = rc == 0;
-    rc = rc ? rc : stk_slurm_submit(&slurm, &batch, &j.id, err);
-    if (rc == 0 || (made && may_be_there(rc, err))) {
+    *got = (struct stk_slurm_receipt){0};
+    rc = rc ? rc : stk_slurm_submit(&slurm, &batch, got, err);
+    j.id = got->id;
+    if (rc == 0 || got->lost) {
         int kept = stk_jobs_write(jobs, &j, rc ? NULL : err);
         kept = kept ? kept : remember(jobs, &j, rc ? NULL : err);
         rc = rc ? rc : kept;
@@ -183,27 +177,16 @@ static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct 
     return stk_runner_keep(r, t, &run, err);
 }
 
-/* Refusals that may pass when some of our jobs have ended, or the controller is back:
- * "AssocMaxSubmitJobLimit", "Unable to contact slurm controller", "Socket timed out". */
-static bool may_pass(const struct stk_err *why)
-{
-    static const char *const words[] = {"SubmitJob", "Unable to contact", "timed out",
-                                        "did not answer", "temporarily"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(why->what, words[i]))
-            return true;
-    return false;
-}
-
 static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     struct stk_err this = {0};
+    struct stk_slurm_receipt got;
     if (stk_runner_tick(r, "jobs") != 0)
         return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
-    int rc = submit(r, t, &this);
+    int rc = submit(r, t, &got, &this);
     if (rc == STK_E_UNSUPPORTED) {
         r->refused = this;
-        r->later = may_pass(&this);
+        r->later = got.later;
         if (!r->later)
             return keep_refusal(r, t, &this, err);
         if (stk_runner_waiting(r)) /* not a failed run: the rest is tried at the next look */

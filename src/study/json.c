@@ -53,6 +53,7 @@ void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w)
     put_text(w, "kind", r->kind);
     put_text(w, "job", r->job);
     put_text(w, "note", r->note);
+    put_text(w, "output", r->output);
     stk_jw_close(w, '}');
 }
 
@@ -177,6 +178,7 @@ static int get_run(const struct source *from, const struct stk_jval *v, struct s
     rc = rc ? rc : get_text(from, v, "kind", &r->kind, err);
     rc = rc ? rc : get_text(from, v, "job", &r->job, err);
     rc = rc ? rc : get_text(from, v, "note", &r->note, err);
+    rc = rc ? rc : get_text(from, v, "output", &r->output, err);
     if (rc)
         return rc;
     int known = stk_run_status_find(status, strlen(status));

@@ -25,20 +25,18 @@ static int on_tick(void *user, const char *phase)
     return stk_runner_tick(l->r, l->warming ? "warm-up" : phase);
 }
 
-/* Keeps the output of a failed run; its note says where. */
+/* Keeps the output of a failed run in `file`. */
 static int keep_output(struct local *l, const struct stk_point *p, struct stk_study_run *run,
-                       char *note, size_t size, struct stk_err *err)
+                       char file[STK_RUN_NAME_SIZE + 16], struct stk_err *err)
 {
     struct stk_runner *r = l->r;
-    char name[STK_RUN_NAME_SIZE], file[STK_RUN_NAME_SIZE + 16];
+    char name[STK_RUN_NAME_SIZE];
     int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, false, &l->one.output, err);
     stk_run_name(p, run->repeat, name, sizeof name);
-    snprintf(file, sizeof file, "output/%s.txt", name);
+    snprintf(file, STK_RUN_NAME_SIZE + 16, "output/%s.txt", name);
     if (!rc)
         rc = stk_folder_write(&r->folder, file, l->one.output.data, l->one.output.len, err);
-    snprintf(note, size, "%.*s; see %s", (int)(size - strlen(file) - 8), run->note ? run->note : "",
-             file);
-    run->note = note;
+    run->output = file;
     return rc;
 }
 
@@ -77,13 +75,13 @@ static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     struct local *l = r->there;
     struct stk_study_run run;
-    char note[STK_STUDY_TEXT_MAX + 1];
+    char file[STK_RUN_NAME_SIZE + 16];
     int rc = run_timed(l, t->point, stk_tally_next(t), &run, err);
     if (rc)
         return rc;
     allocate(r, t->point, &run);
     if (run.status != STK_RUN_OK)
-        rc = keep_output(l, t->point, &run, note, sizeof note, err);
+        rc = keep_output(l, t->point, &run, file, err);
     return rc ? rc : stk_runner_keep(r, t, &run, err);
 }
 

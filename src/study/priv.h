@@ -257,6 +257,7 @@ struct stk_jobs {
     char reason[64];            /* why some are pending */
     double changed_s;           /* when something last happened; 0: not examined yet */
     int failures;               /* consecutive looks that Slurm did not answer */
+    bool unaccounted;           /* that the accounting gives no answer was noted */
 };
 #define STK_JOB_NAME_SIZE (STK_RUN_NAME_SIZE + STK_TOKEN_SIZE + 16)
 /* "stoker-n8-r2-5f3a9c1e" */

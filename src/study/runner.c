@@ -363,7 +363,7 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
     r->watch = watch;
     r->start_s = r->synced_s = r->published_s = stk_now();
     stk_tally_compare(r);
-    if (r->plan.weak && !stk_runner_grows(&r->plan))
+    if (r->plan.weak && !r->plan.grows && !stk_runner_grows(&r->plan))
         stk_runner_note(
             &r->conditions,
             "Nothing in the command makes the problem grow with N ({size}, {n}): --weak assumes "

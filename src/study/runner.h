@@ -41,6 +41,7 @@ struct stk_runner_plan {
     uint64_t n[STK_RUNNER_N_MAX]; /* rising */
     size_t nn;
     bool weak;
+    bool grows;    /* the command is known to do more at a larger N. Not kept in the folder */
     uint64_t size; /* {size} is this, times N for weak scaling; 0: none */
     uint64_t sets; /* enum stk_runner_sets */
     uint64_t threads_per_rank, ranks_per_node; /* 0: not specified */

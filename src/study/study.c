@@ -154,7 +154,7 @@ int stk_study_series(struct stk_study *s, const char *name, size_t len, size_t *
 
 int stk_study_check(const struct stk_study *s, const struct stk_study_run *run, struct stk_err *err)
 {
-    const char *text[] = {run->point, run->host, run->kind, run->job, run->note};
+    const char *text[] = {run->point, run->host, run->kind, run->job, run->note, run->output};
     int rc = 0;
     for (size_t i = 0; i < sizeof text / sizeof *text && !rc; i++)
         rc = check_text(text[i], text[i] ? strlen(text[i]) : 0, err);
@@ -198,7 +198,8 @@ int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run
         return rc;
     struct stk_study_run *copy = &to->run[to->nruns];
     *copy = *run;
-    const char **text[] = {&copy->point, &copy->host, &copy->kind, &copy->job, &copy->note};
+    const char **text[] = {&copy->point, &copy->host, &copy->kind,
+                           &copy->job,   &copy->note, &copy->output};
     for (size_t i = 0; i < sizeof text / sizeof *text && !rc; i++)
         rc = copy_text(s, *text[i], *text[i] ? strlen(*text[i]) : 0, text[i], err);
     if (rc)

@@ -55,7 +55,8 @@ struct stk_study_run {
     const char *host;           /* NULL: unknown */
     const char *kind;           /* of node or GPU, "a100", "EPYC 7742"; NULL: unknown */
     const char *job;            /* the scheduler's id; NULL: none */
-    const char *note;           /* why it failed, where its output is; NULL: none */
+    const char *note;           /* why it failed; NULL: none */
+    const char *output;         /* the files of the study with its output; NULL: none */
 };
 /* Everything unknown, status OK. */
 #define STK_STUDY_RUN_INIT                                                                         \

@@ -127,9 +127,9 @@ static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
         stk_buf_printf(out, " (signal %d)", j->exit_signal);
     else if (j->exit_code > 0)
         stk_buf_printf(out, " (exit status %d)", j->exit_code);
-    if (j->state == STK_SLURM_OUT_OF_MEMORY && strcmp(j->state_word, "FAILED") == 0)
+    if (j->by_kernel)
         stk_buf_puts(out, ": killed for using more memory than requested");
-    if (strncmp(j->state_word, "DEADLINE", 8) == 0)
+    if (j->deadline)
         stk_buf_puts(out, ": its deadline came first");
     if (j->restarts > (j->state == STK_SLURM_REQUEUED))
         stk_buf_printf(out, ", requeued %d time%s", j->restarts, j->restarts == 1 ? "" : "s");

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "report/live/priv.h"
+#include "stage/spread.h"
 
 #define NODES_MAX 4096
 #define TEXT_MAX  (64u << 10)
@@ -46,11 +47,6 @@ struct sums {
     double most_missing;
 };
 
-static bool is_over(const char *phase)
-{
-    return strcmp(phase, "done") == 0 || strcmp(phase, "failed") == 0;
-}
-
 /* A node that runs speaks for all, else one of which nothing is known. */
 static void choose(struct sums *s, const struct stk_alive *who, enum stk_life life)
 {
@@ -84,10 +80,11 @@ static void fill_row(struct stk_look *l, size_t row, const struct stk_jval *o, s
     stk_look_cell(l, row, "share")->value = wanted > 0 ? there / wanted : NAN;
     stk_look_cell(l, row, "missing_bytes")->value = missing;
     stk_alive_get(o, &who);
-    enum stk_life life = is_over(phase->text) ? STK_LIFE_UNKNOWN : stk_alive_check(&who);
-    s->over += is_over(phase->text);
+    bool over = stk_spread_phase_of(phase->text) >= STK_SPREAD_DONE;
+    enum stk_life life = over ? STK_LIFE_UNKNOWN : stk_alive_check(&who);
+    s->over += over;
     s->bad += *stk_look_cell(l, row, "error")->text != '\0';
-    if (!is_over(phase->text))
+    if (!over)
         choose(s, &who, life);
     if (life == STK_LIFE_GONE)
         phase->text = "died";

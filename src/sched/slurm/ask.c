@@ -34,11 +34,7 @@ unsigned stk_slurm_bit(unsigned source)
 static bool in_vain(struct stk_slurm_jobs *jobs, unsigned source)
 {
     const unsigned controllers = STK_SLURM_BY_SQUEUE | STK_SLURM_BY_SCONTROL | STK_SLURM_BY_SSTAT;
-    unsigned silent = 0, alike = source & controllers ? controllers : source;
-    for (unsigned b = 0; b < 4; b++)
-        if (strstr(jobs->why[b], STK_SLURM_NO_ANSWER))
-            silent |= 1u << b;
-    if (!(silent & alike))
+    if (!(jobs->silent & (source & controllers ? controllers : source)))
         return false;
     if (!(jobs->failed & source))
         snprintf(jobs->why[stk_slurm_bit(source)], sizeof jobs->why[0],
@@ -75,7 +71,7 @@ static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsign
     *said = false;
     if (in_vain(jobs, source))
         return 0;
-    int rc = stk_slurm_call(s, a->v, NULL, 0, out, &why);
+    int rc = stk_slurm_run(s, a->v, NULL, 0, out, &why);
     *said = rc == 0 && out->status == 0 && !complains(out);
     if (rc == STK_E_STOPPED || rc == STK_E_NOMEM) {
         if (err)
@@ -84,13 +80,12 @@ static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsign
     }
     if (*said)
         return 0;
-    /* "Unknown job" is an answer. */
-    if (rc == 0 && memmem(out->err.data ? (char *)out->err.data : "", out->err.len,
-                          STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1)) {
+    if (rc == 0 && out->trouble & STK_SLURM_NO_JOB) { /* an answer */
         *said = true;
         return 0;
     }
     jobs->failed |= source;
+    jobs->silent |= out->trouble & (STK_SLURM_LATE | STK_SLURM_UNREACHABLE) ? source : 0;
     if (rc)
         snprintf(words, sizeof jobs->why[0], "%.239s", why.what);
     else

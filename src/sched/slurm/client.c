@@ -68,23 +68,19 @@ static int input_fd(const void *input, size_t len, struct stk_err *err)
     return fd;
 }
 
-static int not_there(const char *client, struct stk_err *err)
-{
-    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                       "%s: not found: Slurm's clients are not in PATH (package slurm-client)",
-                       client);
-}
-
 static int find_client(const char *client, const char **path, struct stk_err *err)
 {
     int e = stk_find_tool(client, path, err);
-    return e > 0 ? not_there(client, err) : e;
+    return e > 0 ? stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                               "not found: Slurm's clients are not in PATH (package slurm-client)")
+                 : e;
 }
 
 int stk_slurm_have(const char *client, struct stk_err *err)
 {
     const char *path;
-    return find_client(client, &path, err);
+    int rc = find_client(client, &path, err);
+    return rc ? stk_err_wrap(err, rc, "%s", client) : 0;
 }
 
 int stk_slurm_start(struct stk_child *c, struct stk_err *err)
@@ -108,7 +104,7 @@ int stk_slurm_start(struct stk_child *c, struct stk_err *err)
     c->env = NULL;
     free(env);
     errno = e;
-    return e ? stk_err_sys(err, c->path, "start %s", client) : 0;
+    return e ? stk_err_sys(err, c->path, "start") : 0;
 }
 
 /* ---- while it runs ------------------------------------------------------------------------ */
@@ -131,21 +127,39 @@ static int on_tick(void *user)
 
 static int judge(const struct stk_child *c, const struct stk_slurm_output *out, struct stk_err *err)
 {
-    const char *client = c->argv[0];
     if (out->out.fail || out->err.fail)
         return stk_err_nomem(err, out->out.len);
     if (is_too_much(out))
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s wrote more than 64 MiB", client);
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "it wrote more than 64 MiB");
     if (c->timed_out)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s " STK_SLURM_NO_ANSWER " %.0f s",
-                           client, c->timeout_s);
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "it did not answer within %.0f s",
+                           c->timeout_s);
     if (c->stopped)
-        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "%s: stopped", client);
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     return 0;
 }
 
-int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const void *input,
-                   size_t input_len, struct stk_slurm_output *out, struct stk_err *err)
+/* The one place that reads messages of Slurm's clients. */
+static unsigned trouble_of(const struct stk_buf *err)
+{
+    static const struct {
+        const char *words;
+        enum stk_slurm_trouble means;
+    } known[] = {{"timed out", STK_SLURM_LATE}, /* "Socket timed out on send/recv operation" */
+                 {"Unable to contact", STK_SLURM_UNREACHABLE},
+                 {"SubmitJob", STK_SLURM_NOT_NOW}, /* "AssocMaxSubmitJobLimit" */
+                 {"temporarily", STK_SLURM_NOT_NOW},
+                 {"Invalid job id", STK_SLURM_NO_JOB},
+                 {"already", STK_SLURM_OVER}};
+    unsigned found = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (err->len && memmem(err->data, err->len, known[i].words, strlen(known[i].words)))
+            found |= known[i].means;
+    return found;
+}
+
+int stk_slurm_run(const struct stk_slurm *s, const char *const *argv, const void *input,
+                  size_t input_len, struct stk_slurm_output *out, struct stk_err *err)
 {
     struct call call = {.s = s, .out = out};
     struct stk_child c = {.argv = argv,
@@ -168,8 +182,16 @@ int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const voi
     int unknown = stk_child_attend(&c);
     stk_child_hang_up(&c);
     out->status = c.ending.status;
+    out->trouble = trouble_of(&out->err) | (c.timed_out ? STK_SLURM_LATE : 0);
     errno = unknown;
     return unknown ? stk_err_sys(err, NULL, "waitpid") : judge(&c, out, err);
+}
+
+int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const void *input,
+                   size_t input_len, struct stk_slurm_output *out, struct stk_err *err)
+{
+    int rc = stk_slurm_run(s, argv, input, input_len, out, err);
+    return rc ? stk_err_wrap(err, rc, "%s", argv[0]) : 0;
 }
 
 /* All its "error:" messages, without its name; otherwise its first line. */

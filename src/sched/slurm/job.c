@@ -93,7 +93,7 @@ void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs)
         stk_slurm_job_release(&jobs->job[i]);
     jobs->n = 0;
     jobs->more = false;
-    jobs->asked = jobs->failed = 0;
+    jobs->asked = jobs->failed = jobs->silent = 0;
     memset(jobs->why, 0, sizeof jobs->why);
     stk_arena_reset(&jobs->arena);
 }
@@ -390,8 +390,11 @@ void stk_slurm_job_settle(struct stk_slurm_job *job)
      * possibly only the step. */
     if (job->state == STK_SLURM_FAILED &&
         (memory || (by_kill && job->alloc.memory_bytes > 0 &&
-                    job->use.memory_bytes >= job->alloc.memory_bytes)))
+                    job->use.memory_bytes >= job->alloc.memory_bytes))) {
         job->state = STK_SLURM_OUT_OF_MEMORY;
+        job->by_kernel = true;
+    }
+    job->deadline = strncmp(job->state_word, "DEADLINE", 8) == 0;
 }
 
 const struct stk_slurm_step *stk_slurm_killed_for_memory(const struct stk_slurm_job *job, size_t n)

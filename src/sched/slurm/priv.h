@@ -9,8 +9,11 @@
 #include "base/spawn.h"
 #include "sched/slurm/slurm.h"
 
-/* Starts the client argv[0]; sets its environment and group, as for stk_slurm_call(). */
+/* Starts the client argv[0]; sets its environment and group, as for stk_slurm_call(). Its errors do
+ * not name the client, nor do those of stk_slurm_run(). */
 int stk_slurm_start(struct stk_child *c, struct stk_err *err);
+int stk_slurm_run(const struct stk_slurm *s, const char *const *argv, const void *input,
+                  size_t input_len, struct stk_slurm_output *out, struct stk_err *err);
 /* A client's own error message from its output: the last error, without its name. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
 
@@ -107,9 +110,7 @@ bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
 
 /* ---- asking (sched/slurm/ask.c) ------------------------------------------------------------------ */
 
-#define STK_SLURM_ARGV_MAX    64
-#define STK_SLURM_NO_SUCH_JOB "Invalid job id"
-#define STK_SLURM_NO_ANSWER   "did not answer within" /* of our own making */
+#define STK_SLURM_ARGV_MAX 64
 
 struct stk_slurm_args {
     const char *v[STK_SLURM_ARGV_MAX]; /* NULL-terminated */

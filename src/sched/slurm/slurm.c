@@ -27,12 +27,14 @@ static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
 
 /* ---- submit and cancel -------------------------------------------------------------------- */
 
-int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch, uint64_t *id,
-                     struct stk_err *err)
+int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch,
+                     struct stk_slurm_receipt *r, struct stk_err *err)
 {
+    const unsigned passing = STK_SLURM_LATE | STK_SLURM_UNREACHABLE | STK_SLURM_NOT_NOW;
     struct stk_slurm_output out = {0};
     struct stk_slurm_args a;
     char words[240];
+    *r = (struct stk_slurm_receipt){0};
     stk_slurm_args(&a, s, "sbatch");
     stk_slurm_arg(&a, "--parsable");
     if (batch->dir) {
@@ -48,10 +50,12 @@ int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *ba
     if (!rc && out.status != 0) {
         stk_slurm_words(&out, words, sizeof words);
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "sbatch refused the job: %s", words);
-    } else if (!rc && !stk_slurm_read_sbatch((const char *)out.out.data, out.out.len, id)) {
+    } else if (!rc && !stk_slurm_read_sbatch((const char *)out.out.data, out.out.len, &r->id)) {
         stk_slurm_words(&out, words, sizeof words);
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "sbatch gave no job id: %s", words);
     }
+    r->lost = rc == STK_E_STOPPED || (rc && out.trouble & STK_SLURM_LATE);
+    r->later = rc == STK_E_UNSUPPORTED && out.trouble & passing;
     stk_slurm_output_release(&out);
     return rc;
 }
@@ -75,9 +79,7 @@ int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
         }
         rc = stk_slurm_call(s, a.v, NULL, 0, &out, err);
         /* It complains about jobs that have ended, but handles the others. */
-        bool gone = memmem(out.err.data ? (char *)out.err.data : "", out.err.len,
-                           STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1) ||
-                    memmem(out.err.data ? (char *)out.err.data : "", out.err.len, "already", 7);
+        bool gone = out.trouble & (STK_SLURM_NO_JOB | STK_SLURM_OVER);
         if (!rc && out.status != 0 && !gone) {
             stk_slurm_words(&out, words, sizeof words);
             rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "scancel: %s", words);
@@ -153,10 +155,8 @@ static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *er
     if (jobs->asked == 0 || jobs->failed != jobs->asked)
         return 0;
     unsigned first = stk_slurm_bit(jobs->failed);
-    const char *why = jobs->why[first], *name = names[first];
-    bool named = strncmp(why, name, strlen(name)) == 0; /* the message already begins with it */
-    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s%s%s",
-                       named ? "" : name, named ? "" : ": ", why);
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s: %s",
+                       names[first], jobs->why[first]);
 }
 
 int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,

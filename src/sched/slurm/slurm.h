@@ -23,9 +23,19 @@ struct stk_slurm {
     void *user;
 };
 
+/* What was wrong, by a client's messages. */
+enum stk_slurm_trouble {
+    STK_SLURM_LATE = 1, /* no answer in time: what was asked for may have been done */
+    STK_SLURM_UNREACHABLE = 2,
+    STK_SLURM_NOT_NOW = 4, /* a limit, which may have room later */
+    STK_SLURM_NO_JOB = 8,  /* no such job */
+    STK_SLURM_OVER = 16,   /* it has already ended */
+};
+
 struct stk_slurm_output {
     struct stk_buf out, err; /* its output, at most 64 MiB and 64 KiB */
     int status;              /* as in a shell: exit status, or 128 + signal */
+    unsigned trouble;        /* bits of enum stk_slurm_trouble */
 };
 
 /* Runs argv[0] (searched in PATH; NULL-terminated) with `input` on its standard input. An exit
@@ -139,7 +149,9 @@ struct stk_slurm_job {
     const char *label;  /* as Slurm shows it: "12", "12_3", "12_[4-9%2]" */
     unsigned sources;   /* enum stk_slurm_source */
     enum stk_slurm_state state;
-    const char *state_word;     /* in Slurm's words: "CANCELLED by 0" */
+    const char *state_word;     /* in Slurm's words: "CANCELLED by 0"; for people */
+    bool deadline;              /* its deadline came before its limit */
+    bool by_kernel;             /* killed for memory, although Slurm says FAILED */
     const char *reason;         /* why it is pending: "Priority", "Resources"; "": no reason */
     const char *cancelled_by;   /* a user's name, or number; "": nobody, or unknown */
     int exit_code, exit_signal; /* -1: unknown */
@@ -172,8 +184,10 @@ struct stk_slurm_jobs { /* all zero: empty */
     size_t n, max; /* max 0: STK_SLURM_JOBS_MAX */
     bool more;     /* there were more than max */
     struct stk_arena arena;
-    unsigned asked, failed; /* enum stk_slurm_source: which clients were called, and failed */
-    char why[4][240];       /* by bit: the message of one that failed; "": none */
+    /* Bits of enum stk_slurm_source: which clients were called, failed, and did not get through to
+     * what they ask. */
+    unsigned asked, failed, silent;
+    char why[4][240]; /* by bit: the message of one that failed, without its name; "": none */
 };
 
 void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs);
@@ -204,9 +218,14 @@ struct stk_slurm_batch {
         *args;       /* more options for sbatch ("--partition=gpu"), NULL-terminated; or NULL */
     const char *dir; /* the job's working directory; NULL: ours */
 };
-/* *id: the job's number. If refused: STK_E_UNSUPPORTED with Slurm's own message. */
-int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch, uint64_t *id,
-                     struct stk_err *err);
+struct stk_slurm_receipt {
+    uint64_t id; /* the job's number; 0: none was given */
+    bool lost;   /* the answer was lost: the job may be there, or not */
+    bool later;  /* refused for a reason that may pass */
+};
+/* If refused: STK_E_UNSUPPORTED with Slurm's own message. *r is filled in any case. */
+int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch,
+                     struct stk_slurm_receipt *r, struct stk_err *err);
 
 /* A unique text for the name of a job. */
 void stk_slurm_token(char *text, size_t size);

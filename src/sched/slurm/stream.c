@@ -46,7 +46,7 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
     if (rc) {
         close(s->input);
         free(s);
-        return rc;
+        return stk_err_wrap(err, rc, "%s", argv[0]);
     }
     *out = s;
     return 0;

@@ -132,7 +132,7 @@ static void time_is_never_more(void)
     j.state = STK_SLURM_TIMEOUT;
     j.state_word = "TIMEOUT";
     CHECK_STR(lines(&j), "--time=00:30:00\n");
-    j.state_word = "DEADLINE";
+    j.deadline = true;
     CHECK_STR(lines(&j), "");
 }
 

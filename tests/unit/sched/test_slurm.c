@@ -291,13 +291,13 @@ static void submits(void)
     struct stk_slurm_batch batch = {script, strlen(script), more, "/w"};
     struct stk_err err = {0};
     struct stk_buf got = STK_BUF_INIT;
-    uint64_t id = 0;
+    struct stk_slurm_receipt got_id;
     /* Field 5 is the group: Ctrl-C in a terminal is not for it. */
     client("sbatch", "#!/bin/sh\necho \"$@\" >args\ncat >script\nset -- $(cat /proc/$$/stat)\n"
                      "[ $5 = $$ ] && echo 42\n");
     CHECK_INT(chdir(scratch), 0);
-    CHECK_INT(stk_slurm_submit(NULL, &batch, &id, &err), 0);
-    CHECK_INT(id, 42);
+    CHECK_INT(stk_slurm_submit(NULL, &batch, &got_id, &err), 0);
+    CHECK_INT(got_id.id, 42);
     CHECK_INT(stk_read_file(scratch_path("script"), 1000, &got, &err), 0);
     CHECK_STR(stk_buf_cstr(&got), script);
     stk_buf_reset(&got);
@@ -308,11 +308,11 @@ static void submits(void)
     client("sbatch", "#!/bin/sh\necho 'sbatch: error: invalid partition specified: nope' >&2\n"
                      "echo 'sbatch: error: Batch job submission failed: Invalid partition name "
                      "specified' >&2\nexit 1\n");
-    CHECK_INT(stk_slurm_submit(NULL, &batch, &id, &err), STK_E_UNSUPPORTED);
+    CHECK_INT(stk_slurm_submit(NULL, &batch, &got_id, &err), STK_E_UNSUPPORTED);
     CHECK_STR(err.what, "sbatch refused the job: invalid partition specified: nope; Batch job "
                         "submission failed: Invalid partition name specified");
     client("sbatch", "#!/bin/sh\necho hello\n");
-    CHECK_INT(stk_slurm_submit(NULL, &batch, &id, &err), STK_E_UNSUPPORTED);
+    CHECK_INT(stk_slurm_submit(NULL, &batch, &got_id, &err), STK_E_UNSUPPORTED);
     client("scancel", "#!/bin/sh\necho \"$@\" >cancelled\n"
                       "echo 'scancel: error: Kill job error on job id 3: Invalid job id specified' "
                       ">&2\nexit 1\n");
@@ -354,7 +354,8 @@ static void looks(void)
     stk_buf_release(&got);
     /* A controller that is silent is not asked again for each job. */
     CHECK_INT(unlink(scratch_path("asked")), 0);
-    client("squeue", "#!/bin/sh\necho 'squeue " STK_SLURM_NO_ANSWER " 1 s' >&2\nexit 1\n");
+    client("squeue", "#!/bin/sh\n"
+                     "echo 'squeue: error: Unable to contact slurm controller' >&2\nexit 1\n");
     CHECK_INT(stk_slurm_look(NULL, id, 4, &jobs, &err), 0);
     CHECK_INT(stk_read_file(scratch_path("asked"), 1000, &got, &err), 0);
     CHECK_STR(stk_buf_cstr(&got), "sacct 11,12,13,14\n");

@@ -215,10 +215,10 @@ static void two_bad_nodes(void)
     CHECK_INT(stk_spread(n.c, src, &o, &r, &err), 0);
     CHECK_INT(r.good, 2);
     CHECK_INT(TOTAL(&r, read), r.bytes);
-    CHECK_STR(r.node[0].phase, "done");
-    CHECK_STR(r.node[1].phase, "failed");
+    CHECK_INT(r.node[0].phase, STK_SPREAD_DONE);
+    CHECK_INT(r.node[1].phase, STK_SPREAD_FAILED);
     CHECK(strstr(r.node[1].what, "no folder on this node") && !*r.node[1].path);
-    CHECK_STR(r.node[2].phase, "failed");
+    CHECK_INT(r.node[2].phase, STK_SPREAD_FAILED);
     CHECK(strstr(r.node[2].what, "limit") != NULL && r.node[2].there < r.bytes);
     CHECK(r.node[1].read && r.node[2].read && r.node[1].sent && r.node[2].sent);
     if (n.rank == 0 || n.rank == 3)
@@ -252,7 +252,7 @@ static void one_dies(void)
             CHECK_INT(rc, STK_E_STOPPED);
             CHECK(strstr(err.what, "rank 2 on node node2 is lost") != NULL);
             CHECK(r.from_status && r.nodes == NODES);
-            CHECK_STR(r.node[2].phase, "lost");
+            CHECK_INT(r.node[2].phase, STK_SPREAD_LOST);
             CHECK(r.good < NODES && access(scratch_path("status/node-0002.json"), F_OK) == 0);
         } else {
             CHECK_INT(rc, 0);
