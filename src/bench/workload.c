@@ -2,6 +2,7 @@
  * contradictions. */
 #include "bench/workload.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 #include "base/file.h"
@@ -13,6 +14,24 @@ void stk_workload_release(struct stk_workload *w)
 {
     stk_arena_release(&w->arena);
     *w = (struct stk_workload){0};
+}
+
+void stk_workload_borrow(const struct stk_workload *w, struct stk_workload *out)
+{
+    *out = *w;
+    out->arena = (struct stk_arena)STK_ARENA_INIT;
+}
+
+const char *stk_workload_keep(struct stk_workload *w, const char *fmt, ...)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    stk_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    const char *text = b.fail ? NULL : stk_arena_dup(&w->arena, stk_buf_cstr(&b), b.len);
+    stk_buf_release(&b);
+    return text;
 }
 
 /* ---- setting keys --------------------------------------------------------------------------- */
@@ -180,8 +199,7 @@ void stk_workload_scale(struct stk_workload *w, double fraction)
 
 void stk_workload_eval(const struct stk_workload *w, struct stk_workload *out)
 {
-    *out = *w;
-    out->arena = (struct stk_arena)STK_ARENA_INIT;
+    stk_workload_borrow(w, out);
     out->dataset.is_eval = true;
     out->dataset.files = w->dataset.eval_files;
     out->dataset.seed = w->dataset.seed + 1;
@@ -199,23 +217,190 @@ void stk_workload_eval(const struct stk_workload *w, struct stk_workload *out)
     out->model.layers = 0;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- as text, and back ---------------------------------------------------------------------- */
+
+static bool is_plain(const char *text)
+{
+    for (const char *p = text; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("_.-", *p))
+            return false;
+    return *text;
+}
+
+/* A YAML scalar: in double quotes a JSON string. */
+static void put_word(struct stk_buf *out, const char *text, bool quote)
+{
+    struct stk_jw j;
+    if (!quote || is_plain(text)) {
+        stk_buf_puts(out, text);
+        return;
+    }
+    stk_jw_init(&j, out, false);
+    stk_jw_str(&j, text);
+}
+
+static double double_at(const void *field)
+{
+    double d;
+    memcpy(&d, field, sizeof d);
+    return d;
+}
+
+/* A value as a user would write it; quote: as YAML. False: there is none. */
+static bool put_text(const struct stk_opt *k, const void *w, bool quote, struct stk_buf *out)
+{
+    const void *field = (const char *)w + k->offset;
+    const char *const *names, *text;
+    switch (k->type) {
+    case STK_OPT_FLAG:
+        stk_buf_puts(out, *(const bool *)field ? "yes" : "no");
+        return true;
+    case STK_OPT_PERCENT:
+        stk_buf_printf(out, "%.12g%%", 100 * double_at(field));
+        return true;
+    case STK_OPT_DURATION:
+        stk_buf_printf(out, "%.9fs", double_at(field));
+        return true;
+    case STK_OPT_ENUM:
+        stk_buf_puts(out, k->choices[stk_opt_number(k, w)]);
+        return true;
+    case STK_OPT_NAMES:
+        memcpy(&names, field, sizeof names);
+        for (size_t i = 0; names && names[i]; i++) {
+            stk_buf_puts(out, i ? quote ? ", " : "," : quote ? "[" : "");
+            put_word(out, names[i], quote);
+        }
+        stk_buf_puts(out, names && quote ? "]" : "");
+        return names;
+    case STK_OPT_STRING:
+        memcpy(&text, field, sizeof text);
+        if (text)
+            put_word(out, text, quote);
+        return text;
+    default:
+        stk_buf_printf(out, "%llu", (unsigned long long)stk_opt_number(k, w));
+        return true;
+    }
+}
+
+/* Goes through the keys whose values are not the defaults. */
+struct said {
+    const struct stk_workload *w;
+    struct stk_workload usual;
+    const struct stk_opt *key;
+    size_t group;
+    char name[64];
+    struct stk_buf text;
+    bool quote;
+};
+
+static bool differs(struct said *s, size_t group)
+{
+    struct stk_buf usual = STK_BUF_INIT;
+    const struct stk_opt *k = s->key;
+    stk_buf_reset(&s->text);
+    bool is = put_text(k, fields_of(s->w, group), s->quote, &s->text);
+    bool was = put_text(k, fields_of(&s->usual, group), s->quote, &usual);
+    is = is && !(was && strcmp(stk_buf_cstr(&usual), stk_buf_cstr(&s->text)) == 0);
+    stk_buf_release(&usual);
+    size_t skip = strlen(STK_GROUP_PREFIX);
+    if (is_grouped(k))
+        snprintf(s->name, sizeof s->name, STK_GROUP_PREFIX "%zu%s", group + 1, k->name + skip + 1);
+    else
+        snprintf(s->name, sizeof s->name, "%s", k->name);
+    return is;
+}
+
+/* Group after group, each with all of its keys, in the place of the first of them. */
+static bool next(struct said *s)
+{
+    for (;;) {
+        const struct stk_opt *k = s->key ? s->key + 1 : stk_workload_keys;
+        if (s->key && is_grouped(s->key) && !is_grouped(k) && ++s->group < s->w->ngroups)
+            while (k > stk_workload_keys && is_grouped(k - 1))
+                k--;
+        if (!k->name)
+            return false;
+        s->key = k;
+        if (differs(s, is_grouped(k) ? s->group : 0))
+            return true;
+    }
+}
+
+static void end(struct said *s)
+{
+    stk_workload_release(&s->usual);
+    stk_buf_release(&s->text);
+}
+
+void stk_workload_save(const struct stk_workload *w, struct stk_jw *j)
+{
+    struct said s = {.w = w, .text = STK_BUF_INIT};
+    stk_jw_open(j, '{');
+    if (stk_workload_default(&s.usual, NULL) == 0)
+        while (next(&s))
+            stk_jw_put_str(j, s.name, stk_buf_cstr(&s.text));
+    stk_jw_close(j, '}');
+    end(&s);
+}
+
+int stk_workload_load(struct stk_workload *w, const struct stk_jval *v, struct stk_err *err)
+{
+    int rc = stk_workload_default(w, err);
+    bool is = v && v->type == STK_JOBJ;
+    for (size_t i = 0; !rc && is && i < v->len; i++) {
+        is = v->item[i].type == STK_JSTR;
+        rc = is ? set_key(w, v->name[i].str, v->item[i].str, 0, err) : 0;
+    }
+    rc = rc || is ? rc : stk_err_set(err, STK_E_CORRUPT, NULL, -1, "is no saved workload");
+    return rc ? rc : stk_workload_settle(w, err);
+}
+
+/* "dataset:" above "dataset.files" and "files:", "  1:" above "files.1.path", unless they are there.
+ * Returns the depth of the key, whose last word is at *word. */
+static int put_sections(const char *name, const char *before, const char **word,
+                        struct stk_buf *out)
+{
+    int depth = 0;
+    const char *dot;
+    bool there = true;
+    for (*word = name; (dot = strchr(*word, '.')); *word = dot + 1, depth++) {
+        there = there && strncmp(name, before, (size_t)(dot + 1 - name)) == 0;
+        if (!there)
+            stk_buf_printf(out, "%*s%.*s:\n", 2 * depth, "", (int)(dot - *word), *word);
+    }
+    return depth;
+}
+
+void stk_workload_yaml(const struct stk_workload *w, struct stk_buf *out)
+{
+    struct said s = {.w = w, .text = STK_BUF_INIT, .quote = true};
+    char before[sizeof s.name] = "";
+    const char *word;
+    if (stk_workload_default(&s.usual, NULL) != 0)
+        out->fail = true;
+    while (!out->fail && next(&s)) {
+        int depth = put_sections(s.name, before, &word, out);
+        stk_buf_printf(out, "%*s%s: %s\n", 2 * depth, "", word, stk_buf_cstr(&s.text));
+        memcpy(before, s.name, sizeof before);
+    }
+    end(&s);
+}
+
+/* ---- JSON, for programs --------------------------------------------------------------------- */
 
 static void put_value(const struct stk_opt *k, const void *w, struct stk_jw *j)
 {
     const void *field = (const char *)w + k->offset;
     const char *text;
     const char *const *names;
-    bool flag;
-    double d;
     switch (k->type) {
     case STK_OPT_FLAG:
-        memcpy(&flag, field, sizeof flag);
-        stk_jw_bool(j, flag);
+        stk_jw_bool(j, *(const bool *)field);
         break;
     case STK_OPT_PERCENT:
-        memcpy(&d, field, sizeof d);
-        stk_jw_f64(j, d);
+    case STK_OPT_DURATION:
+        stk_jw_f64(j, double_at(field));
         break;
     case STK_OPT_ENUM:
         stk_jw_str(j, k->choices[stk_opt_number(k, w)]);

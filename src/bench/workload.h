@@ -183,7 +183,17 @@ int stk_workload_settle(struct stk_workload *w, struct stk_err *err);
 /* The evaluation of w as a workload of its own. Borrows everything; do not release it. */
 void stk_workload_eval(const struct stk_workload *w, struct stk_workload *out);
 void stk_workload_release(struct stk_workload *w);
+/* A workload of its own with the values of w, which it borrows. */
+void stk_workload_borrow(const struct stk_workload *w, struct stk_workload *out);
+/* A text that lives as long as the workload, for a key; NULL: no memory. */
+const char *stk_workload_keep(struct stk_workload *w, const char *fmt, ...) STK_PRINTF(2, 3);
 
+/* An object of the keys that do not have their defaults, and the workload of such an object,
+ * settled. Caller frees with stk_workload_release(), also on error. */
+void stk_workload_save(const struct stk_workload *w, struct stk_jw *j);
+int stk_workload_load(struct stk_workload *w, const struct stk_jval *v, struct stk_err *err);
+/* The same keys as a workload file. */
+void stk_workload_yaml(const struct stk_workload *w, struct stk_buf *out);
 /* The JSON text of every key's value, as members of the open object. */
 void stk_workload_json(const struct stk_workload *w, struct stk_jw *j);
 

@@ -122,14 +122,14 @@ static int write_workload(struct stk_run *run, const struct stk_judged *j)
     int rc = stk_replay_write(&j->analysis, s->workload, &said, &run->err);
     for (size_t i = 0; rc == 0 && i < said.n; i++)
         if (!run->common->quiet)
-            stk_complain("assumed", said.line[i]);
+            stk_complain("assumed", said.line[i].text);
     if (rc == 0)
         stk_say(run, "%s: replay it with: stoker bench %s\n", s->workload, s->workload);
     stk_jw_put_str(&run->json, "workload", s->workload);
     stk_jw_key(&run->json, "assumed");
     stk_jw_open(&run->json, '[');
     for (size_t i = 0; i < said.n; i++)
-        stk_jw_str(&run->json, said.line[i]);
+        stk_jw_str(&run->json, said.line[i].text);
     stk_jw_close(&run->json, ']');
     stk_replay_said_release(&said);
     return rc;

@@ -11,7 +11,7 @@
 
 struct stk_tune_input {
     const char *const *command; /* after "--"; NULL: none */
-    struct stk_buf text;  /* the workload, unless it is a file */
+    struct stk_workload w; /* unless it is a file */
     struct stk_action *action;
     struct stk_judged *judged; /* the actions point into it */
     struct stk_folder profile; /* of the command, removed once it is read */

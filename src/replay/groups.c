@@ -147,17 +147,17 @@ static void look(const struct stk_usage *u, struct missing *x)
 static void say_missing(struct rp_model *m, const struct missing *x)
 {
     if (x->gone)
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "%llu file%s gone since the profile was recorded, the first is %s: replay the "
                    "same shape with --data DIR --generate",
                    (unsigned long long)x->gone, x->gone == 1 ? " is" : "s are", x->first_gone);
     if (x->temporary)
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "%llu file%s that the program wrote, read and removed again %s left out",
                    (unsigned long long)x->temporary, x->temporary == 1 ? "" : "s",
                    x->temporary == 1 ? "is" : "are");
     if (x->changed)
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "%llu file%s another size than when the profile was recorded, the first is %s",
                    (unsigned long long)x->changed, x->changed == 1 ? " has" : "s have",
                    x->first_changed);
@@ -188,7 +188,7 @@ static void settle_writes(struct rp_model *m)
         m->writes.bytes /= writers;
     m->writes.every_epochs = epochs > 1 && m->writes.opens % epochs == 0;
     if (m->writes.bytes)
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "the %llu file%s written %s taken as checkpoints, written %s in files of equal "
                    "size",
                    (unsigned long long)m->writes.files, m->writes.files == 1 ? "" : "s",
@@ -279,7 +279,7 @@ static void settle_estimate(struct rp_model *m, struct rp_group *g)
     bool likely = (double)there > SURELY * (double)g->files &&
                   (there <= g->files || opened_alike(g, (double)there));
     if (likely && there != g->files) {
-        stk_rp_say(m, "files in %s: the profile estimates %llu; %llu are there", g->dir,
+        stk_rp_say(m, NULL, "files in %s: the profile estimates %llu; %llu are there", g->dir,
                    (unsigned long long)g->files, (unsigned long long)there);
         g->files = there;
     }
@@ -320,7 +320,7 @@ static void sort(struct rp_model *m)
     for (size_t i = STK_GROUPS; i < m->ngroups; i++)
         left += m->group[i].io_s;
     if (m->ngroups > STK_GROUPS)
-        stk_rp_say(m, "%zu groups of files with %.3g %% of the I/O time are left out",
+        stk_rp_say(m, NULL, "%zu groups of files with %.3g %% of the I/O time are left out",
                    m->ngroups - STK_GROUPS,
                    m->a->job.io_s > 0 ? 100 * left / m->a->job.io_s : 0);
     m->ngroups = m->ngroups < STK_GROUPS ? m->ngroups : STK_GROUPS;
@@ -348,7 +348,7 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     }
     say_missing(m, &x);
     if (mapped)
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "%llu file%s mapped into memory: what was read of %s is not in the profile, and "
                    "not replayed",
                    (unsigned long long)mapped, mapped == 1 ? " was" : "s were",

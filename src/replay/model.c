@@ -20,7 +20,7 @@
 #define COPY_BPS     4e9    /* … and of the copy of its bytes */
 #define MOST_OF      0.8
 
-void stk_rp_say(struct rp_model *m, const char *fmt, ...)
+void stk_rp_say(const struct rp_model *m, const char *key, const char *fmt, ...)
 {
     char text[1200];
     struct stk_replay_said *s = m->said;
@@ -33,7 +33,7 @@ void stk_rp_say(struct rp_model *m, const char *fmt, ...)
         text[i] = (unsigned char)text[i] < ' ' ? '?' : text[i];
     const char *kept = stk_arena_dup(&s->arena, text, len);
     if (kept && STK_ARRAY_MORE(s->line, s->n, NULL) == 0)
-        s->line[s->n++] = kept;
+        s->line[s->n++] = (struct stk_replay_line){.text = kept, .key = key};
 }
 
 static uint64_t at_least(uint64_t v, uint64_t least)
@@ -151,7 +151,8 @@ static void find_batch(struct rp_model *m)
     if (s->marked && s->count)
         m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
     else
-        stk_rp_say(m, "training.batch: no step is marked (stoker.step()); %llu sample%s per step",
+        stk_rp_say(m, "training.batch",
+                   "training.batch: no step is marked (stoker.step()); %llu sample%s per step",
                    (unsigned long long)m->batch, m->batch == 1 ? "" : "s");
     if ((double)m->batch > rank)
         m->batch = at_least((uint64_t)rank, 1);
@@ -274,19 +275,21 @@ static void find_times(struct rp_model *m)
     double rest = m->threads ? busy : busy - cpu / (double)m->ranks;
     m->compute_s = fmax(0, rest) / fmax(1, steps_of(m));
     if (!(m->a->p->source->knows & STK_KNOWS_WAITS))
-        stk_rp_say(m,
+        stk_rp_say(m, NULL,
                    "reader.think, reader.threads, training.compute: %s has no CPU times, threads "
                    "and waits; the time outside I/O is computing",
                    m->a->p->source->title);
     else if (!known)
-        stk_rp_say(m, "training.compute: what the loop waited for is unknown%s%s; the time outside "
+        stk_rp_say(m, NULL,
+                   "training.compute: what the loop waited for is unknown%s%s; the time outside "
                       "I/O is computing",
                    l->why ? ", because " : "", l->why ? l->why : "");
     if (!m->threads && m->think_s > 0)
-        stk_rp_say(m, "reader.think: one thread reads, decodes and computes; its CPU time counts as "
+        stk_rp_say(m, NULL,
+                   "reader.think: one thread reads, decodes and computes; its CPU time counts as "
                       "decoding, the rest as computing");
     if (m->threads)
-        stk_rp_say(m, "reader.prefetch: %u batches per %s", AHEAD,
+        stk_rp_say(m, NULL, "reader.prefetch: %u batches per %s", AHEAD,
                    m->workers ? "worker, as PyTorch's DataLoader" : "thread");
 }
 
@@ -296,19 +299,25 @@ static void say_lacks(struct rp_model *m)
 {
     const struct stk_profile *p = m->a->p;
     if (p->running)
-        stk_rp_say(m, "the run had not ended: the workload has what it did until then");
-    else if (p->exit_status > 0)
-        stk_rp_say(m, "the run failed with status %d: the workload has what it did until then",
+        stk_rp_say(m, NULL, "the run had not ended: the workload has what it did until then");
+    else if (p->exit_status > 0) {
+        stk_rp_say(m, NULL,
+                   "the run failed with status %d: the workload has what it did until then",
                    p->exit_status);
+        if (m->said->n)
+            m->said->line[m->said->n - 1].failed = true;
+    }
     if (m->a->blind)
-        stk_rp_say(m, "%u processes (%s) may have read through io_uring or kernel aio, which no "
+        stk_rp_say(m, NULL,
+                   "%u processes (%s) may have read through io_uring or kernel aio, which no "
                       "profile sees: that is not replayed",
                    m->a->blind, m->a->blind_name);
     if (m->a->coverage_read >= 0 && m->a->coverage_read < 0.9)
-        stk_rp_say(m, "the profile saw %.0f %% of the bytes that the kernel counted",
+        stk_rp_say(m, NULL, "the profile saw %.0f %% of the bytes that the kernel counted",
                    100 * m->a->coverage_read);
     if (p->unread_logs)
-        stk_rp_say(m, "%llu logs could not be read: what those processes did is not replayed",
+        stk_rp_say(m, NULL,
+                   "%llu logs could not be read: what those processes did is not replayed",
                    (unsigned long long)p->unread_logs);
 }
 
@@ -323,7 +332,7 @@ int stk_rp_model(struct rp_model *m, struct stk_err *err)
     if (!m->ngroups)
         return stk_err_set(err, STK_E_UNSUPPORTED, m->a->p->path, -1,
                            "no read of a file is in this profile: there is nothing to replay%s%s",
-                           m->said->n ? "; " : "", m->said->n ? m->said->line[0] : "");
+                           m->said->n ? "; " : "", m->said->n ? m->said->line[0].text : "");
     find_style(&m->group[0]);
     find_samples(m);
     find_batch(m);
@@ -332,7 +341,8 @@ int stk_rp_model(struct rp_model *m, struct stk_err *err)
     find_others(m);
     find_times(m);
     if (m->group[0].style == RP_VISITS && m->files * m->per_file > 1)
-        stk_rp_say(m, "access.shuffle: a profile does not say in which order %s; a random one",
+        stk_rp_say(m, NULL,
+                   "access.shuffle: a profile does not say in which order %s; a random one",
                    m->per_file > 1 ? "the samples of a file are read" : "files are opened");
     return 0;
 }

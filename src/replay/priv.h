@@ -57,12 +57,12 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err);
 int stk_rp_model(struct rp_model *m, struct stk_err *err);
 /* workers.c: what it takes to start worker processes. */
 int stk_rp_workers(struct rp_model *m, struct stk_err *err);
-/* text.c */
-void stk_rp_text(const struct rp_model *m, struct stk_buf *out);
+/* fill.c: the keys of the workload. */
+int stk_rp_fill(const struct rp_model *m, struct stk_workload *w, struct stk_err *err);
 /* sizes.c: the sizes of requests of a group, ascending; returns their number. */
 size_t stk_rp_sizes(const struct rp_group *g, struct stk_bench_sizes out[STK_GROUP_SIZES]);
 
-/* Adds a sentence. */
-void stk_rp_say(struct rp_model *m, const char *fmt, ...) STK_PRINTF(2, 3);
+/* Adds a sentence. key: that it is about; NULL: none, or several. */
+void stk_rp_say(const struct rp_model *m, const char *key, const char *fmt, ...) STK_PRINTF(3, 4);
 
 #endif

@@ -14,39 +14,49 @@ void stk_replay_said_release(struct stk_replay_said *said)
     *said = (struct stk_replay_said){0};
 }
 
-/* What was written must be a workload that runs. */
-static int check(const struct stk_buf *text, struct stk_err *err)
-{
-    struct stk_workload w = {0};
-    struct stk_bench_plan plan;
-    int rc = stk_workload_parse((const char *)text->data, text->len, "the workload", false, &w, err);
-    rc = rc ? rc : stk_workload_settle(&w, err);
-    rc = rc ? rc : stk_bench_plan(&plan, &w, 0, w.training.ranks, err);
-    stk_workload_release(&w);
-    return rc;
-}
-
-int stk_replay_text(const struct stk_analysis *a, struct stk_buf *out, struct stk_replay_said *said,
-                    struct stk_err *err)
+int stk_replay(const struct stk_analysis *a, struct stk_workload *w, struct stk_replay_said *said,
+               struct stk_err *err)
 {
     struct rp_model m = {.a = a, .said = said};
+    struct stk_bench_plan plan;
     *said = (struct stk_replay_said){0};
+    *w = (struct stk_workload){0};
     int rc = stk_rp_model(&m, err);
-    if (rc == 0)
-        stk_rp_text(&m, out);
-    rc = rc ? rc : stk_buf_check(out, err);
-    rc = rc ? rc : check(out, err);
+    rc = rc ? rc : stk_rp_fill(&m, w, err);
+    rc = rc ? rc : stk_workload_settle(w, err); /* it must be a workload that runs */
+    rc = rc ? rc : stk_bench_plan(&plan, w, 0, w->training.ranks, err);
     free(m.group);
     stk_arena_release(&m.arena);
     return rc;
+}
+
+/* What is assumed, above the keys. */
+static void put_head(const struct stk_analysis *a, const struct stk_replay_said *said,
+                     struct stk_buf *out)
+{
+    struct stk_jw j;
+    stk_buf_puts(out, "# The I/O of a profile, for `stoker bench`: counters are the profile's.\n");
+    stk_buf_puts(out, "# Of ");
+    stk_jw_init(&j, out, false);
+    stk_jw_str(&j, a->p->command ? a->p->command : "");
+    stk_buf_puts(out, "\n# What a profile does not know, and what is assumed instead:\n");
+    for (size_t i = 0; i < said->n; i++)
+        stk_buf_printf(out, "# - %s\n", said->line[i].text);
 }
 
 int stk_replay_write(const struct stk_analysis *a, const char *path, struct stk_replay_said *said,
                      struct stk_err *err)
 {
     struct stk_buf text = STK_BUF_INIT;
-    int rc = stk_replay_text(a, &text, said, err);
+    struct stk_workload w;
+    int rc = stk_replay(a, &w, said, err);
+    if (!rc) {
+        put_head(a, said, &text);
+        stk_workload_yaml(&w, &text);
+        rc = stk_buf_check(&text, err);
+    }
     rc = rc ? rc : stk_write_file_atomic(path, text.data, text.len, err);
+    stk_workload_release(&w);
     stk_buf_release(&text);
     return rc;
 }

@@ -6,21 +6,26 @@
 #define STK_REPLAY_REPLAY_H
 
 #include "analysis/analysis.h"
+#include "bench/workload.h"
 
 /* Sentences about what was assumed or left out. All zero: none. */
 struct stk_replay_said {
-    const char **line;
+    struct stk_replay_line {
+        const char *text;
+        const char *key; /* of the workload, that is assumed; NULL: none, or several */
+        bool failed;     /* it says that the run failed */
+    } *line;
     size_t n;
-    struct stk_arena arena; /* of the lines */
+    struct stk_arena arena; /* of the texts */
 };
 
-/* Writes the workload of the profile to the file `path`. Refuses a profile that has no reads of
- * files. Caller frees *said with stk_replay_said_release(), also on error. */
+/* The workload of the profile, settled. Refuses a profile that has no reads of files. Caller frees
+ * *w with stk_workload_release() and *said with stk_replay_said_release(), also on error. */
+int stk_replay(const struct stk_analysis *a, struct stk_workload *w, struct stk_replay_said *said,
+               struct stk_err *err);
+/* The same, written to the file `path`. */
 int stk_replay_write(const struct stk_analysis *a, const char *path, struct stk_replay_said *said,
                      struct stk_err *err);
-/* The same as text. */
-int stk_replay_text(const struct stk_analysis *a, struct stk_buf *out, struct stk_replay_said *said,
-                    struct stk_err *err);
 void stk_replay_said_release(struct stk_replay_said *said);
 
 #endif

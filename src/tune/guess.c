@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/file.h"
-#include "base/quote.h"
 #include "dataset/dataset.h"
 #include "stoker.h"
 #include "tune/files.h"
@@ -132,54 +131,56 @@ static void look_at_files(struct shape *s)
     s->mean_bytes = s->mean_bytes < 1 ? 1 : s->mean_bytes;
 }
 
-static void put_group(const struct shape *s, struct stk_buf *out)
+static void fill_group(const struct shape *s, struct stk_workload *w)
 {
-    unsigned long long samples = s->samples, files = s->files, bytes = s->bytes;
-    unsigned long long requests = bytes / REQUEST + (s->singles ? samples : files);
-    stk_buf_puts(out, "files:\n  1:\n    path: ");
-    stk_quote_python(out, s->file);
-    stk_buf_printf(out, "\n    count: %llu\n    size: %.0f\n", files, s->mean_bytes);
+    struct stk_bench_group *g = &w->group[0];
+    uint64_t visits = s->singles ? s->samples : s->files;
+    g->path = stk_workload_keep(w, "%s", s->file);
     if (s->is_dir && *s->suffix && strcspn(s->suffix, "*?[]\\\"") == strlen(s->suffix))
-        stk_buf_printf(out, "    match: \"*%s\"\n", s->suffix);
-    stk_buf_printf(out, "    per: %llu\n    opens: %llu\n    requests: %llu\n    bytes: %llu\n",
-                   samples, s->singles ? samples : files, requests, bytes);
+        g->match = stk_workload_keep(w, "*%s", s->suffix);
+    g->count = s->files;
+    g->size_text = stk_workload_keep(w, "%.0f", s->mean_bytes);
+    g->per = s->samples;
+    g->opens = visits;
+    g->requests = s->bytes / REQUEST + visits;
+    g->bytes = s->bytes;
 }
 
-/* The folder of the data: that of a single file. */
-static void put_folder(const struct shape *s, struct stk_buf *out)
+static int fill(const struct shape *s, struct stk_workload *w, struct stk_err *err)
 {
-    size_t n = s->is_dir ? strlen(s->root) : (size_t)(s->file - s->root);
-    char *folder = strndup(s->root, n > 1 && !s->is_dir ? n - 1 : n);
-    if (folder)
-        stk_quote_python(out, folder);
-    else
-        out->fail = true;
-    free(folder);
+    size_t n = s->is_dir ? strlen(s->root) : (size_t)(s->file - s->root); /* of the folder */
+    double samples = (double)s->samples;
+    char name[80];
+    int rc = stk_workload_default(w, err);
+    if (rc)
+        return rc;
+    safe_name(s->root, name, sizeof name);
+    w->name = stk_workload_keep(w, "%s", name);
+    w->dataset.format = STK_BENCH_REPLAY;
+    w->dataset.path = stk_workload_keep(w, "%.*s", (int)(n > 1 && !s->is_dir ? n - 1 : n), s->root);
+    w->dataset.files = s->files;
+    w->dataset.samples_per_file = s->singles || s->samples < s->files ? 1 : s->samples / s->files;
+    w->dataset.record_text =
+        stk_workload_keep(w, "%llu", (unsigned long long)(s->bytes / s->samples + 1));
+    fill_group(s, w);
+    w->access.sharing = STK_SHARING_SHARED;
+    w->access.shuffle = s->singles ? STK_MIX_SAMPLES : STK_MIX_FILES;
+    w->reader.threads = THREADS;
+    w->reader.think_text =
+        stk_workload_keep(w, "%.9fs", s->unpack.program_s * (double)s->bytes / samples);
+    w->training.batch = s->samples < BATCH ? s->samples : BATCH;
+    w->training.epochs = EPOCHS;
+    return stk_workload_settle(w, err);
 }
 
-int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err)
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_workload *w, struct stk_err *err)
 {
     struct shape s = {.stop = stop};
-    char name[80];
+    *w = (struct stk_workload){0};
     int rc = look(path, &s, err);
     if (!rc) {
         look_at_files(&s);
-        unsigned long long per_file = s.singles ? 1 : s.samples / s.files;
-        safe_name(s.root, name, sizeof name);
-        stk_buf_printf(out, "# A dataset of which nothing else is known.\nname: %s\n", name);
-        stk_buf_puts(out, "dataset:\n  format: replay\n  path: ");
-        put_folder(&s, out);
-        stk_buf_printf(out, "\n  files: %llu\n  samples_per_file: %llu\n",
-                       (unsigned long long)s.files, per_file ? per_file : 1);
-        stk_buf_printf(out, "  record: %llu\n", (unsigned long long)(s.bytes / s.samples + 1));
-        put_group(&s, out);
-        stk_buf_printf(out,
-                       "access:\n  sharing: shared\n  shuffle: %s\nreader:\n  threads: %u\n"
-                       "  think: %.9fs\ntraining:\n  batch: %u\n  epochs: %u\n",
-                       s.singles ? "samples" : "files", THREADS,
-                       s.unpack.program_s * (double)s.bytes / (double)s.samples,
-                       s.samples < BATCH ? (unsigned)s.samples : BATCH, EPOCHS);
-        rc = stk_buf_check(out, err);
+        rc = fill(&s, w, err);
     }
     free(s.root);
     return rc;

@@ -324,11 +324,10 @@ static const struct stk_tune_storage *storage_of(const struct stk_tune_subject *
 
 /* The workload with the keys of a candidate. False: they contradict each other. */
 static bool changed(const struct stk_tune_subject *s, const struct stk_tune_candidate *c,
-                    const struct stk_tune_plan *p, struct stk_workload *w)
+                    struct stk_workload *w)
 {
-    int rc = stk_workload_read(s->w.path, p->small, w, NULL);
-    for (const char *const *k = p->set; k && *k && !rc; k++)
-        rc = stk_workload_set(w, *k, NULL);
+    int rc = 0;
+    stk_workload_borrow(&s->w, w);
     for (size_t i = 0; i < c->nchanges; i++)
         for (size_t n = 0; n < c->change[i].nset && !rc; n++)
             rc = stk_workload_set(w, c->change[i].set[n], NULL);
@@ -366,7 +365,7 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
         if (x->use == STK_USE_LOADER)
             y.shrunk = shrunk_by(&t->s, x);
     }
-    if (changed(&t->s, c, t->plan, &w) && w.dataset.format != STK_BENCH_NONE)
+    if (changed(&t->s, c, &w) && w.dataset.format != STK_BENCH_NONE)
         seconds = y.st->read_Bps > 0 || y.st->latency_s > 0 ? epoch_seconds(&t->s, &y) : NAN;
     stk_workload_release(&w);
     return seconds;

@@ -57,10 +57,10 @@ static bool says(const struct stk_workload *w, const char *const *set, const cha
 static int read_workload(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
-    const char *path = NULL, *text = t->plan->text;
-    int rc = text ? 0 : find_workload(t, &path, err);
-    if (!rc && text)
-        rc = stk_workload_parse(text, strlen(text), "the workload", t->plan->small, &s->w, err);
+    const char *path = NULL;
+    int rc = t->plan->made ? 0 : find_workload(t, &path, err);
+    if (t->plan->made)
+        stk_workload_borrow(t->plan->made, &s->w);
     else if (!rc)
         rc = stk_workload_read(path, t->plan->small, &s->w, err);
     for (const char *const *p = t->plan->set; p && *p && !rc; p++)

@@ -133,12 +133,15 @@ static int measure(struct stk_tuner *t, struct stk_err *err)
 /* A workload that is no file becomes one, for the runs. */
 static int write_workload(struct stk_tuner *t, struct stk_err *err)
 {
-    const char *text = t->plan->text;
-    if (!text)
+    struct stk_buf text = STK_BUF_INIT;
+    if (!t->plan->made)
         return 0;
+    stk_workload_yaml(t->plan->made, &text);
     t->s.w.path = stk_tune_text(t, "%s/" WORKLOAD, t->work.path);
-    return t->s.w.path ? stk_folder_write(&t->work, WORKLOAD, text, strlen(text), err)
-                       : stk_err_nomem(err, 4096);
+    int rc = t->s.w.path ? stk_buf_check(&text, err) : stk_err_nomem(err, 4096);
+    rc = rc ? rc : stk_folder_write(&t->work, WORKLOAD, text.data, text.len, err);
+    stk_buf_release(&text);
+    return rc;
 }
 
 /* Runs and copies of other data say nothing about this one. */

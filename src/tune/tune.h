@@ -49,7 +49,7 @@ struct stk_tune_job {
 /* What is tuned, and how. */
 struct stk_tune_plan {
     const char *workload;    /* a workload file, or the name of one that comes with stoker */
-    const char *text;        /* or its text */
+    const struct stk_workload *made; /* or one that was made of a profile or a dataset, settled */
     const char *name;        /* for people; NULL: that of the workload */
     const struct stk_script *script; /* of the job; NULL: not known */
     struct stk_tune_job job;
@@ -233,9 +233,10 @@ int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
 /* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
  * reads blocks would give batches of one class. */
 uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
-/* Appends the text of a workload that reads the dataset at path, as programs usually do. stop:
- * non-zero ends the look at its files with STK_E_STOPPED; NULL: never. */
-int stk_tune_guess(const char *path, int (*stop)(void), struct stk_buf *out, struct stk_err *err);
+/* A workload that reads the dataset at path, as programs usually do; settled. stop: non-zero ends the
+ * look at its files with STK_E_STOPPED; NULL: never. Caller frees with stk_workload_release(), also
+ * on error. */
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_workload *w, struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
 const char *const *stk_tune_kind_ids(void);
 

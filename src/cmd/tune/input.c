@@ -84,14 +84,27 @@ static void find_script(struct stk_tune_input *in, struct stk_tune_plan *plan)
     plan->script = found ? &in->script : NULL;
 }
 
-/* Whether the user has said the value of the key that an assumption ("KEY: ...") is about. */
-static bool is_set(const char *const *set, const char *assumption)
+/* Whether the user has said the value of a key. */
+static bool is_set(const char *const *set, const char *key)
 {
-    size_t n = strcspn(assumption, ":");
-    for (; set && *set; set++)
-        if (strncmp(*set, assumption, n) == 0 && (*set)[n] == '=')
+    size_t n = key ? strlen(key) : 0;
+    for (; n && set && *set; set++)
+        if (strncmp(*set, key, n) == 0 && (*set)[n] == '=')
             return true;
     return false;
+}
+
+static void take_said(struct stk_run *run, const struct stk_tune_input *in,
+                      const struct stk_replay_said *said, struct stk_tune_plan *plan)
+{
+    for (size_t i = 0; i < said->n; i++) {
+        const struct stk_replay_line *l = &said->line[i];
+        if (is_set(plan->set, l->key))
+            continue;
+        plan->job.batch_guessed |= l->key && strcmp(l->key, BATCH_KEY) == 0;
+        if (!(in->ended && l->failed) && !run->common->quiet)
+            stk_complain("assumed", l->text);
+    }
 }
 
 static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
@@ -107,16 +120,11 @@ static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct s
     in->judged = j;
     find_script(in, plan);
     take_job(j, &plan->job);
-    rc = stk_replay_text(&j->analysis, &in->text, &said, &run->err);
-    for (size_t i = 0; i < said.n && !rc; i++) {
-        bool news = !in->ended || strncmp(said.line[i], "the run failed", 14) != 0;
-        bool guess = !is_set(plan->set, said.line[i]);
-        if (news && guess && !run->common->quiet)
-            stk_complain("assumed", said.line[i]);
-        plan->job.batch_guessed |= guess && strncmp(said.line[i], BATCH_KEY ":", sizeof BATCH_KEY) == 0;
-    }
+    rc = stk_replay(&j->analysis, &in->w, &said, &run->err);
+    if (!rc)
+        take_said(run, in, &said, plan);
     stk_replay_said_release(&said);
-    plan->text = stk_buf_cstr(&in->text);
+    plan->made = &in->w;
     rc = rc ? rc : take_actions(in, plan, &run->err);
     if (!rc)
         take_decode(j, plan, &plan->job);
@@ -250,9 +258,9 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     rc = refuse_own(path, &run->err);
     if (rc)
         return rc;
-    rc = stk_tune_guess(path, stk_stop_signal, &in->text, &run->err);
+    rc = stk_tune_guess(path, stk_stop_signal, &in->w, &run->err);
     plan->job.batch_guessed = !is_set(plan->set, BATCH_KEY);
-    plan->text = stk_buf_cstr(&in->text);
+    plan->made = &in->w;
     return rc;
 }
 
@@ -285,5 +293,5 @@ void stk_tune_input_release(struct stk_tune_input *in)
         stk_judged_release(in->judged);
     free(in->judged);
     free(in->action);
-    stk_buf_release(&in->text);
+    stk_workload_release(&in->w);
 }

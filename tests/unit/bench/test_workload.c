@@ -214,6 +214,47 @@ static void draws_follow_their_distribution(void)
     }
 }
 
+/* Jobs of a queue run the workload that is saved: a key that is lost is another job. */
+static void is_saved_and_loaded(void)
+{
+    static const char *const keys[] = {
+        "name=job",           "dataset.format=replay",  "dataset.path=/a \"b\"/c", "dataset.files=3",
+        "files.1.path=.",     "files.1.count=3",        "files.1.match=*.jpg",     "files.2.path=x",
+        "files.2.hold=yes",   "files.1.sizes=1Kx2,1Mx1", "files.2.sequential=12.5%", "files.2.consecutive=0",
+        "reader.start=6ms",   "reader.think=normal(2ms, 1ms)"};
+    static const char yaml[] = "name: job\ndataset:\n  format: replay\n  path: \"/a \\\"b\\\"/c\"\n"
+                               "  files: 3\nfiles:\n  1:\n    path: .\n    match: \"*.jpg\"\n"
+                               "    count: 3\n    sizes: [1Kx2, 1Mx1]\n  2:\n    path: x\n"
+                               "    hold: yes\n    sequential: 12.5%\n    consecutive: 0%\n"
+                               "reader:\n  start: 0.006000000s\n  think: \"normal(2ms, 1ms)\"\n";
+    struct stk_buf saved = STK_BUF_INIT, again = STK_BUF_INIT, text = STK_BUF_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_workload other;
+    struct stk_jval *v;
+    struct stk_jw j;
+    stk_workload_release(&w);
+    CHECK_INT(stk_workload_default(&w, &err), 0);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        CHECK_INT(stk_workload_set(&w, keys[i], &err), 0);
+    CHECK_INT(stk_workload_settle(&w, &err), 0);
+    stk_jw_init(&j, &saved, false);
+    stk_workload_save(&w, &j);
+    CHECK_INT(stk_json_parse(&arena, (const char *)saved.data, saved.len, &v, &err), 0);
+    CHECK_INT(stk_workload_load(&other, v, &err), 0);
+    stk_jw_init(&j, &again, false);
+    stk_workload_save(&other, &j);
+    CHECK_STR(stk_buf_cstr(&again), stk_buf_cstr(&saved));
+    CHECK_INT(other.group[0].drawn[1].bytes, 1 << 20);
+    CHECK(other.reader.start_s == 0.006 && other.reader.think.b == 0.001);
+    stk_workload_yaml(&w, &text);
+    CHECK_STR(stk_buf_cstr(&text), yaml);
+    stk_workload_release(&other);
+    stk_arena_release(&arena);
+    stk_buf_release(&saved);
+    stk_buf_release(&again);
+    stk_buf_release(&text);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -228,6 +269,7 @@ int main(int argc, char **argv)
     CHECK_RUN(sets_single_keys);
     CHECK_RUN(scales_data_and_steps);
 #endif
+    CHECK_RUN(is_saved_and_loaded);
     CHECK_RUN(draws_follow_their_distribution);
     stk_workload_release(&w);
     return CHECK_DONE();
