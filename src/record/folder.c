@@ -299,6 +299,31 @@ int stk_folder_read(const struct stk_folder *f, const char *name, size_t max, st
     return rc;
 }
 
+int stk_folder_write_fields(const struct stk_folder *f, const char *name,
+                            const struct stk_jfield *table, const void *from, bool pretty,
+                            struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_jfields_text(table, from, pretty, &b);
+    int rc = stk_buf_check(&b, err);
+    rc = rc ? rc : stk_folder_write(f, name, b.data, b.len, err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+int stk_folder_read_fields(const struct stk_folder *f, const char *name, size_t max,
+                           const struct stk_jfield *table, struct stk_arena *arena, void *to,
+                           struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char *path = stk_folder_path(f, name);
+    int rc = path ? stk_folder_read(f, name, max, &b, err) : stk_err_nomem(err, strlen(name));
+    rc = rc ? rc : stk_jfields_parse(table, stk_buf_cstr(&b), b.len, path, arena, to, err);
+    stk_buf_release(&b);
+    free(path);
+    return rc;
+}
+
 bool stk_folder_has(const struct stk_folder *f, const char *name)
 {
     struct stk_err why = {0};

@@ -6,7 +6,7 @@
 #ifndef STK_RECORD_FOLDER_H
 #define STK_RECORD_FOLDER_H
 
-#include "base/buf.h"
+#include "base/json_fields.h"
 #include "base/own.h"
 
 struct stk_folder {
@@ -53,6 +53,13 @@ int stk_folder_write(const struct stk_folder *f, const char *name, const void *p
                      struct stk_err *err);
 int stk_folder_read(const struct stk_folder *f, const char *name, size_t max, struct stk_buf *b,
                     struct stk_err *err);
+/* The same for a struct that is kept as JSON. What it reads is in the arena. */
+int stk_folder_write_fields(const struct stk_folder *f, const char *name,
+                            const struct stk_jfield *table, const void *from, bool pretty,
+                            struct stk_err *err);
+int stk_folder_read_fields(const struct stk_folder *f, const char *name, size_t max,
+                           const struct stk_jfield *table, struct stk_arena *arena, void *to,
+                           struct stk_err *err);
 bool stk_folder_has(const struct stk_folder *f, const char *name);
 /* Opens for reading and appending. In a trusted folder, a file of another user is replaced by a
  * copy of ours. */

@@ -41,7 +41,7 @@ static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
     stk_jw_put_u64(w, "runs", r->runs);
     stk_jw_put_u64(w, "failed_runs", r->bad);
     stk_jw_put_u64(w, "lost_runs", r->lost);
-    stk_jw_put_str(w, "failure", r->bad + r->lost ? stk_run_status_id(r->why) : NULL);
+    stk_jw_put_str(w, "failure", r->bad + r->lost ? stk_run_status_ids[r->why] : NULL);
     stk_jw_put_str(w, "failure_note", r->note);
     stk_jw_put_str(w, "failure_output", r->output);
     stk_jw_put_f64(w, "value", r->value);

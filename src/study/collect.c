@@ -39,16 +39,15 @@ bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j
 static int read_result(const struct stk_runner *r, const struct stk_job_run *j,
                        struct stk_arena *arena, struct stk_study_run *run, struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
     struct stk_err why = {0};
     char name[STK_DONE_SIZE];
-    struct stk_jval *v;
     done_name(j, name);
-    int rc = stk_if_there(stk_folder_read(&r->folder, name, 1u << 20, &b, &why), &why);
-    bool ok = rc == 1 && stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
-              stk_study_read_run(v, run, NULL) == 0 && stk_runner_point_of(r, run) == j->tally &&
+    *run = (struct stk_study_run)STK_STUDY_RUN_INIT;
+    int rc = stk_if_there(stk_folder_read_fields(&r->folder, name, 1u << 20, stk_study_run_fields,
+                                                 arena, run, &why),
+                          &why);
+    bool ok = rc == 1 && stk_runner_point_of(r, run) == j->tally &&
               stk_study_check(&r->study, run, NULL) == 0;
-    stk_buf_release(&b);
     if (rc != STK_E_SYS && rc != STK_E_NOMEM)
         return ok;
     return err ? (*err = why).code : rc;

@@ -31,7 +31,7 @@ static int read_lines(const char *text, size_t len, const char *path, stk_line_f
         struct stk_jval *v;
         stk_arena_reset(&arena);
         rc = stk_json_parse(&arena, at, (size_t)(end - at), &v, err);
-        rc = rc ? rc : line(user, v, at, (size_t)(end - at), err);
+        rc = rc ? rc : line(user, v, err);
         *whole = (size_t)(end - text) + 1;
     }
     stk_arena_release(&arena);
@@ -65,11 +65,15 @@ int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_li
 }
 
 /* One write: a line is complete, or its remains are cut off next time. */
-int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err)
+int stk_lines_add(int fd, const struct stk_jfield *table, const void *from, const char *path,
+                  struct stk_err *err)
 {
-    stk_buf_putc(line, '\n');
-    int rc = stk_buf_check(line, err);
-    return rc ? rc : stk_write_full(fd, line->data, line->len, path, err);
+    struct stk_buf line = STK_BUF_INIT;
+    stk_jfields_text(table, from, false, &line);
+    int rc = stk_buf_check(&line, err);
+    rc = rc ? rc : stk_write_full(fd, line.data, line.len, path, err);
+    stk_buf_release(&line);
+    return rc;
 }
 
 /* ---- runs --------------------------------------------------------------------------------- */
@@ -91,13 +95,8 @@ int stk_runner_publish(struct stk_runner *r, struct stk_err *err)
 int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
                     struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
     int rc = stk_study_add(&r->study, t->series, run, err);
-    stk_jw_init(&w, &b, false);
-    stk_study_write_run(run, &w);
-    rc = rc ? rc : stk_lines_add(r->journal_fd, &b, r->dir, err);
-    stk_buf_release(&b);
+    rc = rc ? rc : stk_lines_add(r->journal_fd, stk_study_run_fields, run, r->dir, err);
     double now = stk_now();
     if (!rc && now - r->synced_s > SYNC_EVERY_S) {
         rc = fdatasync(r->journal_fd) == 0 ? 0 : stk_err_sys(err, r->dir, "fdatasync");

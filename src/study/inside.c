@@ -71,20 +71,6 @@ static void describe(const struct stk_runner *r, const struct stk_point *p,
     run->job = getenv("SLURM_JOB_ID");
 }
 
-static int write_done(const struct stk_runner *r, const char *name, const struct stk_study_run *run,
-                      struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &b, false);
-    stk_study_write_run(run, &w);
-    stk_buf_putc(&b, '\n');
-    int rc = stk_buf_check(&b, err);
-    rc = rc ? rc : stk_folder_write(&r->folder, name, b.data, b.len, err);
-    stk_buf_release(&b);
-    return rc;
-}
-
 struct inside {
     struct stk_runner *r;
     struct stk_launcher launcher;
@@ -124,7 +110,8 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     bool stopped = rc == STK_E_STOPPED; /* Slurm's own message is enough */
     if (stopped)
         *status = 128 + SIGTERM;
-    int late = write_done(in->r, done, &run, rc && !stopped ? NULL : err);
+    int late = stk_folder_write_fields(&in->r->folder, done, stk_study_run_fields, &run, false,
+                                       rc && !stopped ? NULL : err);
     return rc && !stopped ? rc : late;
 }
 

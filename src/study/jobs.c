@@ -29,12 +29,6 @@ static int remember(struct stk_jobs *jobs, const struct stk_job_run *j, struct s
     return 0;
 }
 
-static uint64_t number_of(const struct stk_jval *v, const char *name)
-{
-    const struct stk_jval *x = v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
-    return x && x->type == STK_JINT && x->i >= 0 ? (uint64_t)x->i : UINT64_MAX;
-}
-
 static bool is_collected(const struct stk_runner *r, const struct stk_job_run *j)
 {
     const struct stk_study_series *s = &r->study.series[j->tally->series];
@@ -59,26 +53,35 @@ static void drop_unsure(struct stk_jobs *jobs, const struct stk_job_run *j)
     }
 }
 
-static const char *text_of(const struct stk_jval *v, const char *name)
-{
-    const struct stk_jval *x = v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
-    return x && x->type == STK_JSTR ? x->str : NULL;
-}
+/* A line of jobs.jsonl. */
+struct line {
+    uint64_t n, repeat, job, submitted; /* submitted: seconds since 1970 */
+    const char *point, *token;
+};
+static const struct stk_jfield line_fields[] = {
+    {STK_JFIELD(UNSIGNED, "n", struct line, n)},
+    {STK_JFIELD(TEXT, "point", struct line, point), .omit = true},
+    {STK_JFIELD(UNSIGNED, "repeat", struct line, repeat), .required = true,
+     .max = STK_STUDY_RUNS_MAX},
+    {STK_JFIELD(UNSIGNED, "job", struct line, job), .required = true},
+    {STK_JFIELD(TEXT, "token", struct line, token), .max = STK_TOKEN_SIZE - 1},
+    {STK_JFIELD(UNSIGNED, "submitted", struct line, submitted)},
+    {0},
+};
 
-static int take_job(void *user, const struct stk_jval *v, const char *text, size_t len,
-                    struct stk_err *err)
+static int take_job(void *user, const struct stk_jval *v, struct stk_err *err)
 {
     struct stk_runner *r = user;
     struct stk_jobs *jobs = r->there;
-    struct stk_job_run j = {.id = number_of(v, "job"), .repeat = number_of(v, "repeat")};
-    const struct stk_study_run of = {.n = number_of(v, "n"), .point = text_of(v, "point")};
-    const char *token = text_of(v, "token");
-    (void)text;
-    (void)len;
-    if (token && strlen(token) < sizeof j.token)
-        snprintf(j.token, sizeof j.token, "%s", token);
-    j.tally = stk_runner_point_of(r, &of);
-    if (j.id == UINT64_MAX || (!j.id && !j.token[0]) || !j.tally || j.repeat > STK_STUDY_RUNS_MAX)
+    struct line line = {.token = ""};
+    int rc = stk_jfields_read(line_fields, v, NULL, NULL, &line, err);
+    if (rc)
+        return rc;
+    const struct stk_study_run of = {.n = line.n, .point = line.point};
+    struct stk_job_run j = {
+        .id = line.job, .repeat = line.repeat, .tally = stk_runner_point_of(r, &of)};
+    snprintf(j.token, sizeof j.token, "%s", line.token ? line.token : "");
+    if ((!j.id && !j.token[0]) || !j.tally)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "not a job");
     drop_unsure(jobs, &j);
     return j.id && is_collected(r, &j) ? 0 : remember(jobs, &j, err);
@@ -106,22 +109,15 @@ static void close_jobs(struct stk_runner *r)
 int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err)
 {
     const struct stk_point *p = j->tally->point;
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &b, false);
-    stk_jw_open(&w, '{');
-    stk_jw_put_u64(&w, "n", p->n);
-    if (!p->by_n)
-        stk_jw_put_str(&w, "point", p->id);
-    stk_jw_put_u64(&w, "repeat", j->repeat);
-    stk_jw_put_u64(&w, "job", j->id);
-    stk_jw_put_str(&w, "token", j->token);
-    stk_jw_put_u64(&w, "submitted", (uint64_t)time(NULL));
-    stk_jw_close(&w, '}');
-    int rc = stk_lines_add(jobs->fd, &b, "jobs.jsonl", err);
+    const struct line line = {.n = p->n,
+                              .point = p->by_n ? NULL : p->id,
+                              .repeat = j->repeat,
+                              .job = j->id,
+                              .token = j->token,
+                              .submitted = (uint64_t)time(NULL)};
+    int rc = stk_lines_add(jobs->fd, line_fields, &line, "jobs.jsonl", err);
     if (!rc && fdatasync(jobs->fd) != 0)
         rc = stk_err_sys(err, "jobs.jsonl", "fdatasync");
-    stk_buf_release(&b);
     return rc;
 }
 

@@ -8,253 +8,71 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "study/study.h"
 
 #define VERSION 1
 
-/* ---- writing ------------------------------------------------------------------------------ */
+#define RUN(type, name) STK_JFIELD(type, #name, struct stk_study_run, name), .omit = true
+const struct stk_jfield stk_study_run_fields[] = {
+    {STK_JFIELD(UNSIGNED, "n", struct stk_study_run, n), .max = STK_STUDY_N_MAX},
+    {RUN(TEXT, point)},
+    {STK_JFIELD(UNSIGNED, "repeat", struct stk_study_run, repeat), .max = STK_STUDY_N_MAX},
+    {STK_JFIELD(WORD, "status", struct stk_study_run, status), .words = stk_run_status_ids,
+     .find = stk_run_status_find},
+    {RUN(REAL, wall_s)},
+    {RUN(REAL, value), .negative = true},
+    {RUN(COUNT, cores), .max = STK_STUDY_N_MAX},
+    {RUN(COUNT, gpus), .max = STK_STUDY_N_MAX},
+    {RUN(COUNT, nodes), .max = STK_STUDY_N_MAX},
+    {RUN(REAL, queue_s), .negative = true}, /* of others' clocks, as the next three */
+    {RUN(REAL, accounted_s), .negative = true},
+    {RUN(REAL, launch_s), .negative = true},
+    {RUN(REAL, cpu_s), .negative = true},
+    {RUN(COUNT, peak_memory_bytes)},
+    {RUN(TEXT, host)},
+    {RUN(TEXT, kind)},
+    {RUN(TEXT, job)},
+    {RUN(TEXT, note)},
+    {RUN(TEXT, output)},
+    {0},
+};
+#undef RUN
 
-static void put_known(struct stk_jw *w, const char *key, double v)
-{
-    if (!isnan(v))
-        stk_jw_put_f64(w, key, v);
-}
+static const struct stk_study_run no_run = STK_STUDY_RUN_INIT;
+static const struct stk_study_series no_series = {.name = ""};
 
-static void put_count(struct stk_jw *w, const char *key, int64_t v)
-{
-    if (v >= 0)
-        stk_jw_put_u64(w, key, (uint64_t)v);
-}
+static const struct stk_jfield series_fields[] = {
+    {STK_JFIELD(TEXT, "name", struct stk_study_series, name)},
+    {STK_JFIELD_LIST(STRUCT, "runs", struct stk_study_series, run, nruns), .required = true,
+     .room = STK_STUDY_RUNS_MAX, .table = stk_study_run_fields, .init = &no_run},
+    {0},
+};
 
-static void put_text(struct stk_jw *w, const char *key, const char *v)
-{
-    if (v)
-        stk_jw_put_str(w, key, v);
-}
-
-void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w)
-{
-    stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "n", r->n);
-    put_text(w, "point", r->point);
-    stk_jw_put_u64(w, "repeat", r->repeat);
-    stk_jw_put_str(w, "status", stk_run_status_id(r->status));
-    put_known(w, "wall_s", r->wall_s);
-    put_known(w, "value", r->value);
-    put_count(w, "cores", r->cores);
-    put_count(w, "gpus", r->gpus);
-    put_count(w, "nodes", r->nodes);
-    put_known(w, "queue_s", r->queue_s);
-    put_known(w, "accounted_s", r->accounted_s);
-    put_known(w, "launch_s", r->launch_s);
-    put_known(w, "cpu_s", r->cpu_s);
-    put_count(w, "peak_memory_bytes", r->peak_memory_bytes);
-    put_text(w, "host", r->host);
-    put_text(w, "kind", r->kind);
-    put_text(w, "job", r->job);
-    put_text(w, "note", r->note);
-    put_text(w, "output", r->output);
-    stk_jw_close(w, '}');
-}
+static const struct stk_jfield study_fields[] = {
+    {STK_JFIELD(TEXT, "unit", struct stk_study, unit)},
+    {STK_JFIELD(TEXT, "metric", struct stk_study, metric)},
+    {STK_JFIELD(FLAG, "higher_is_better", struct stk_study, higher_better)},
+    {STK_JFIELD(FLAG, "weak", struct stk_study, weak)},
+    {STK_JFIELD_ARRAY(STRUCT, "series", struct stk_study, series, nseries), .required = true,
+     .table = series_fields, .init = &no_series},
+    {0},
+};
 
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
     stk_jw_put_u64(w, "stoker_study", VERSION);
-    stk_jw_put_str(w, "unit", s->unit);
-    stk_jw_put_str(w, "metric", s->metric);
-    stk_jw_put_bool(w, "higher_is_better", s->higher_better);
-    stk_jw_put_bool(w, "weak", s->weak);
-    stk_jw_key(w, "series");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->nseries; i++) {
-        stk_jw_open(w, '{');
-        stk_jw_put_str(w, "name", s->series[i].name);
-        stk_jw_key(w, "runs");
-        stk_jw_open(w, '[');
-        for (size_t k = 0; k < s->series[i].nruns; k++)
-            stk_study_write_run(&s->series[i].run[k], w);
-        stk_jw_close(w, ']');
-        stk_jw_close(w, '}');
-    }
-    stk_jw_close(w, ']');
+    stk_jfields_put(study_fields, s, w);
     stk_jw_close(w, '}');
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-struct source {
-    const char *text, *path;
-};
-
-static int wrong(const struct source *from, const struct stk_jval *at, struct stk_err *err,
-                 const char *what)
-{
-    return stk_err_set(err, STK_E_CORRUPT, from->path, at ? at->raw - from->text : -1, "%s", what);
-}
-
-/* A member that may be missing or null: then *out keeps its value. */
-static int get_number(const struct source *from, const struct stk_jval *obj, const char *name,
-                      double *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v || v->type == STK_JNULL)
-        return 0;
-    if (v->type != STK_JINT && v->type != STK_JFLOAT)
-        return wrong(from, v, err, "a number was expected");
-    *out = v->f;
-    return 0;
-}
-
-static int get_count(const struct source *from, const struct stk_jval *obj, const char *name,
-                     int64_t *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v || v->type == STK_JNULL)
-        return 0;
-    if (v->type != STK_JINT || v->i < 0 || v->i > STK_STUDY_N_MAX)
-        return wrong(from, v, err, "a whole number up to 1,000,000,000 was expected");
-    *out = v->i;
-    return 0;
-}
-
-static int get_bytes(const struct source *from, const struct stk_jval *obj, const char *name,
-                     int64_t *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v || v->type == STK_JNULL)
-        return 0;
-    if (v->type != STK_JINT || v->i < 0)
-        return wrong(from, v, err, "a number of bytes was expected");
-    *out = v->i;
-    return 0;
-}
-
-static int get_text(const struct source *from, const struct stk_jval *obj, const char *name,
-                    const char **out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v || v->type == STK_JNULL)
-        return 0;
-    if (v->type != STK_JSTR || memchr(v->str, '\0', v->len))
-        return wrong(from, v, err, "a text was expected");
-    *out = v->str;
-    return 0;
-}
-
-static int get_flag(const struct source *from, const struct stk_jval *obj, const char *name,
-                    bool *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (v && v->type != STK_JBOOL)
-        return wrong(from, v, err, "true or false was expected");
-    *out = v && v->b;
-    return 0;
-}
-
-static int get_run(const struct source *from, const struct stk_jval *v, struct stk_study_run *r,
-                   struct stk_err *err)
-{
-    int64_t n = 0, repeat = 0;
-    const char *status = "ok";
-    *r = (struct stk_study_run)STK_STUDY_RUN_INIT;
-    if (v->type != STK_JOBJ)
-        return wrong(from, v, err, "a run was expected");
-    int rc = get_count(from, v, "n", &n, err);
-    rc = rc ? rc : get_text(from, v, "point", &r->point, err);
-    rc = rc ? rc : get_count(from, v, "repeat", &repeat, err);
-    rc = rc ? rc : get_count(from, v, "cores", &r->cores, err);
-    rc = rc ? rc : get_count(from, v, "gpus", &r->gpus, err);
-    rc = rc ? rc : get_count(from, v, "nodes", &r->nodes, err);
-    rc = rc ? rc : get_number(from, v, "wall_s", &r->wall_s, err);
-    rc = rc ? rc : get_number(from, v, "value", &r->value, err);
-    rc = rc ? rc : get_number(from, v, "queue_s", &r->queue_s, err);
-    rc = rc ? rc : get_number(from, v, "accounted_s", &r->accounted_s, err);
-    rc = rc ? rc : get_number(from, v, "launch_s", &r->launch_s, err);
-    rc = rc ? rc : get_number(from, v, "cpu_s", &r->cpu_s, err);
-    rc = rc ? rc : get_bytes(from, v, "peak_memory_bytes", &r->peak_memory_bytes, err);
-    rc = rc ? rc : get_text(from, v, "status", &status, err);
-    rc = rc ? rc : get_text(from, v, "host", &r->host, err);
-    rc = rc ? rc : get_text(from, v, "kind", &r->kind, err);
-    rc = rc ? rc : get_text(from, v, "job", &r->job, err);
-    rc = rc ? rc : get_text(from, v, "note", &r->note, err);
-    rc = rc ? rc : get_text(from, v, "output", &r->output, err);
-    if (rc)
-        return rc;
-    int known = stk_run_status_find(status, strlen(status));
-    if (known < 0)
-        return wrong(from, v, err, "unknown status of a run");
-    r->n = (uint64_t)n;
-    r->repeat = (uint32_t)repeat;
-    r->status = (enum stk_run_status)known;
-    return 0;
-}
-
 int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err)
 {
-    return get_run(&(struct source){v->raw, NULL}, v, run, err);
-}
-
-static int read_run(const struct source *from, const struct stk_jval *v, struct stk_study *s,
-                    size_t series, struct stk_err *err)
-{
-    struct stk_study_run r;
-    int rc = get_run(from, v, &r, err);
-    if (rc)
-        return rc;
-    rc = stk_study_add(s, series, &r, err);
-    if (rc && err) { /* the study knows what is wrong, only we know where */
-        snprintf(err->path, sizeof err->path, "%s", from->path ? from->path : "");
-        err->offset = v->raw - from->text;
-        err->code = rc == STK_E_USAGE ? STK_E_CORRUPT : rc;
-    }
-    return rc == STK_E_USAGE ? STK_E_CORRUPT : rc;
-}
-
-static int read_series(const struct source *from, const struct stk_jval *v, struct stk_study *s,
-                       const char *rename, struct stk_err *err)
-{
-    const char *name = "";
-    size_t series;
-    const struct stk_jval *runs = v->type == STK_JOBJ ? stk_json_get(v, "runs") : NULL;
-    if (!runs || runs->type != STK_JARR)
-        return wrong(from, v, err, "a series with its runs was expected");
-    int rc = get_text(from, v, "name", &name, err);
-    if (!rc && rename && !*name)
-        name = rename;
-    if (!rc)
-        rc = stk_study_series(s, name, strlen(name), &series, err);
-    for (size_t i = 0; i < runs->len && !rc; i++)
-        rc = read_run(from, &runs->item[i], s, series, err);
-    return rc;
-}
-
-/* Studies can be combined if they compare the same thing. */
-static int read_head(const struct source *from, const struct stk_jval *v, struct stk_study *s,
-                     struct stk_err *err)
-{
-    const char *unit = NULL, *metric = NULL;
-    bool weak = false, higher = false, first = !s->fixed && s->nruns == 0;
-    int64_t version = 0;
-    int rc = get_count(from, v, "stoker_study", &version, err);
-    rc = rc ? rc : get_text(from, v, "unit", &unit, err);
-    rc = rc ? rc : get_text(from, v, "metric", &metric, err);
-    rc = rc ? rc : get_flag(from, v, "higher_is_better", &higher, err);
-    rc = rc ? rc : get_flag(from, v, "weak", &weak, err);
-    if (rc)
-        return rc;
-    if (version != VERSION)
-        return wrong(from, v, err, "the study was written by another version of stoker");
-    if (!first && (weak != s->weak || !metric != !s->metric ||
-                   (metric && (strcmp(metric, s->metric) != 0 || higher != s->higher_better))))
-        return stk_err_set(err, STK_E_USAGE, from->path, -1,
-                           "it measures something other than the study before it");
-    s->weak = first ? s->weak || weak : s->weak;
-    if (metric && !s->metric)
-        rc = stk_study_set_metric(s, metric, higher, err);
-    if (!rc && unit && !s->unit)
-        rc = stk_study_set_unit(s, unit, err);
-    return rc;
+    *run = no_run;
+    return stk_jfields_read(stk_study_run_fields, v, NULL, NULL, run, err);
 }
 
 /* The study itself, with or without a result's envelope. */
@@ -268,19 +86,44 @@ static const struct stk_jval *find_study(const struct stk_jval *root)
     return v && v->type == STK_JOBJ && stk_json_get(v, "stoker_study") ? v : NULL;
 }
 
-static int read_study(const struct source *from, const struct stk_jval *root, struct stk_study *s,
-                      const char *rename, struct stk_err *err)
+/* Studies can be combined if they compare the same thing. */
+static int combine(struct stk_study *s, const struct stk_study *file, const char *path,
+                   const char *rename, struct stk_err *err)
+{
+    bool first = !s->fixed && s->nruns == 0;
+    const char *metric = file->metric;
+    int rc = 0;
+    if (!first && (file->weak != s->weak || !metric != !s->metric ||
+                   (metric && (strcmp(metric, s->metric) != 0 ||
+                               file->higher_better != s->higher_better))))
+        return stk_err_set(err, STK_E_USAGE, path, -1,
+                           "it measures something other than the study before it");
+    s->weak = first ? s->weak || file->weak : s->weak;
+    if (metric && !s->metric)
+        rc = stk_study_set_metric(s, metric, file->higher_better, err);
+    if (!rc && file->unit && !s->unit)
+        rc = stk_study_set_unit(s, file->unit, err);
+    rc = rc ? rc : stk_study_append(s, file, rename ? rename : "", err);
+    if (rc != STK_E_USAGE)
+        return rc;
+    if (err)
+        err->code = STK_E_CORRUPT;
+    return stk_err_at(err, STK_E_CORRUPT, path);
+}
+
+static int read_study(struct stk_study *s, const struct stk_jval *root, const char *path,
+                      const char *rename, struct stk_arena *arena, struct stk_err *err)
 {
     const struct stk_jval *v = find_study(root);
-    const struct stk_jval *series = v ? stk_json_get(v, "series") : NULL;
+    struct stk_study file = STK_STUDY_INIT;
     if (!v)
-        return wrong(from, root, err, "this is not a study");
-    int rc = read_head(from, v, s, err);
-    if (!rc && (!series || series->type != STK_JARR))
-        rc = wrong(from, v, err, "a study without its series");
-    for (size_t i = 0; !rc && i < series->len; i++)
-        rc = read_series(from, &series->item[i], s, rename, err);
-    return rc;
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "this is not a study");
+    const struct stk_jval *version = stk_json_get(v, "stoker_study");
+    if (version->type != STK_JINT || version->i != VERSION)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1,
+                           "the study was written by another version of stoker");
+    int rc = stk_jfields_read(study_fields, v, path, arena, &file, err);
+    return rc ? rc : combine(s, &file, path, rename, err);
 }
 
 static int read_foreign(const struct stk_jval *root, struct stk_study *s, const char *path,
@@ -299,17 +142,14 @@ static int read_named(struct stk_study *s, const char *text, size_t len, const c
 {
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *root = NULL;
-    struct source from = {text, path};
     bool foreign = false;
     int rc = stk_json_parse(&arena, text, len, &root, err);
     if (!rc && !find_study(root))
         rc = read_foreign(root, s, path, rename, &foreign, err);
     if (!rc && !foreign)
-        rc = read_study(&from, root, s, rename, err);
-    if (rc && err && path && !err->path[0])
-        snprintf(err->path, sizeof err->path, "%s", path);
+        rc = read_study(s, root, path, rename, &arena, err);
     stk_arena_release(&arena);
-    return rc;
+    return rc ? stk_err_at(err, rc, path) : 0;
 }
 
 int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const char *path,

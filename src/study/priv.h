@@ -203,11 +203,11 @@ int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_
 int stk_runner_publish(struct stk_runner *r, struct stk_err *err);
 /* Reads a file of JSON lines and calls line() for each; cuts off an incomplete line that a crash
  * left. */
-typedef int stk_line_fn(void *user, const struct stk_jval *v, const char *text, size_t len,
-                        struct stk_err *err);
+typedef int stk_line_fn(void *user, const struct stk_jval *v, struct stk_err *err);
 int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_line_fn *line,
                    void *user, struct stk_err *err);
-int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err);
+int stk_lines_add(int fd, const struct stk_jfield *table, const void *from, const char *path,
+                  struct stk_err *err);
 
 /* The point of a run in the journal; NULL: not in the plan. */
 struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct stk_study_run *run);

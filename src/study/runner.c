@@ -82,13 +82,10 @@ static int write_plan(struct stk_runner *r, struct stk_err *err)
 /* ---- the runs so far ---------------------------------------------------------------------- */
 
 /* A run of an N that is no longer in the plan stays in the study. */
-static int take_line(void *user, const struct stk_jval *v, const char *text, size_t len,
-                     struct stk_err *err)
+static int take_line(void *user, const struct stk_jval *v, struct stk_err *err)
 {
     struct stk_runner *r = user;
     struct stk_study_run run;
-    (void)text;
-    (void)len;
     int rc = stk_study_read_run(v, &run, err);
     if (rc)
         return rc;

@@ -11,17 +11,22 @@
 
 #include "base/array.h"
 
+const char *const stk_run_status_ids[] = {
+    [STK_RUN_OK] = "ok",           [STK_RUN_FAILED] = "failed",       [STK_RUN_TIMEOUT] = "timeout",
+    [STK_RUN_MEMORY] = "memory",   [STK_RUN_CANCELLED] = "cancelled", [STK_RUN_NODE] = "node",
+    [STK_RUN_PENDING] = "pending", NULL};
+
 static const struct {
-    const char *id, *word;
+    const char *word;
     bool blames;
 } statuses[STK_RUN_STATUSES] = {
-    [STK_RUN_OK] = {"ok", "ok", false},
-    [STK_RUN_FAILED] = {"failed", "failed", true},
-    [STK_RUN_TIMEOUT] = {"timeout", "time limit", true},
-    [STK_RUN_CANCELLED] = {"cancelled", "cancelled", false},
-    [STK_RUN_MEMORY] = {"memory", "out of memory", true},
-    [STK_RUN_NODE] = {"node", "node failed", false},
-    [STK_RUN_PENDING] = {"pending", "never started", false},
+    [STK_RUN_OK] = {"ok", false},
+    [STK_RUN_FAILED] = {"failed", true},
+    [STK_RUN_TIMEOUT] = {"time limit", true},
+    [STK_RUN_CANCELLED] = {"cancelled", false},
+    [STK_RUN_MEMORY] = {"out of memory", true},
+    [STK_RUN_NODE] = {"node failed", false},
+    [STK_RUN_PENDING] = {"never started", false},
 };
 
 bool stk_run_blames(enum stk_run_status s)
@@ -32,11 +37,6 @@ bool stk_run_blames(enum stk_run_status s)
 const char *stk_run_status_word(enum stk_run_status s)
 {
     return statuses[s].word;
-}
-
-const char *stk_run_status_id(enum stk_run_status s)
-{
-    return statuses[s].id;
 }
 
 enum stk_run_status stk_run_status_of(enum stk_slurm_state state)
@@ -86,7 +86,7 @@ int stk_run_status_find(const char *word, size_t n)
                  {"error", STK_RUN_FAILED},
                  {"oom", STK_RUN_MEMORY}};
     for (int i = 0; i < STK_RUN_STATUSES; i++)
-        if (strlen(statuses[i].id) == n && strncasecmp(statuses[i].id, word, n) == 0)
+        if (strlen(stk_run_status_ids[i]) == n && strncasecmp(stk_run_status_ids[i], word, n) == 0)
             return i;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].word) == n && strncasecmp(known[i].word, word, n) == 0)
@@ -218,8 +218,11 @@ int stk_study_append(struct stk_study *to, const struct stk_study *from, const c
         const char *called = *s->name ? s->name : name;
         size_t series;
         rc = stk_study_series(to, called, strlen(called), &series, err);
-        for (size_t k = 0; k < s->nruns && !rc; k++)
+        for (size_t k = 0; k < s->nruns && !rc; k++) {
             rc = stk_study_add(to, series, &s->run[k], err);
+            if (rc)
+                stk_err_wrap(err, rc, "series[%zu].runs[%zu]", i, k);
+        }
     }
     return rc;
 }

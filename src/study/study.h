@@ -8,7 +8,7 @@
 #define STK_STUDY_STUDY_H
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "sched/slurm/slurm.h"
 
 #define STK_STUDY_SERIES_MAX 64
@@ -27,7 +27,7 @@ enum stk_run_status {
 };
 #define STK_RUN_STATUSES (STK_RUN_PENDING + 1)
 const char *stk_run_status_word(enum stk_run_status s); /* "failed", "out of memory" */
-const char *stk_run_status_id(enum stk_run_status s);   /* "failed", "memory": in files */
+extern const char *const stk_run_status_ids[]; /* "failed", "memory": in files. Ends in NULL */
 /* The status for a word of ours, of Slurm (COMPLETED, OUT_OF_MEMORY, "CANCELLED by 0") or of a
  * person; -1: none. */
 int stk_run_status_find(const char *word, size_t n);
@@ -147,7 +147,7 @@ bool stk_study_is_title(const char *p, size_t len);
 /* The study as the value of a JSON member, and back: from a study, or from a result of `stoker
  * scale` that contains one. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);
-void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w);
+extern const struct stk_jfield stk_study_run_fields[];
 /* Texts are borrowed from v. Missing members are NaN, -1 and NULL. */
 int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err);
 int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const char *path,
