@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -16,6 +17,7 @@
 #include "base/units.h"
 #include "dataset/open_options.h"
 #include "load/options.h"
+#include "sched/over.h"
 #include "stage/spread.h"
 
 #define AGE_S (168 * 3600) /* copies in a DST that were not used for longer go */
@@ -284,6 +286,12 @@ static int check_line(const char *path, struct stk_err *err)
                        "rename it");
 }
 
+static bool exists(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0;
+}
+
 int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
                         struct stk_tier **tier)
 {
@@ -299,22 +307,23 @@ int stk_stage_open_tier(struct stk_stage_job *job, const char *path, bool named,
     const char *base = stk_base_name(path);
     char limit[32], *above = strndup(path, (size_t)(base - path));
     int rc = above ? check_line(path, err) : stk_err_nomem(err, strlen(path));
-    if (rc == 0 && job->real && stk_stage_is_inside(path, job->real))
+    if (rc == 0 && job->real && stk_path_is_inside(path, job->real))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "is inside %s: the copy would be a part of what is copied; choose a folder "
                          "elsewhere",
                          job->real);
     /* Before anything is made: it would be left behind. */
-    if (rc == 0 && s->limit_bytes && s->limit_bytes < job->least_bytes && stk_stage_is_new(path))
+    if (rc == 0 && s->limit_bytes && s->limit_bytes < job->least_bytes && !exists(path))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "full: its limit is %s, less than %s",
                          stk_format_size(s->limit_bytes, limit, sizeof limit), job->given);
     if (rc == 0 && above[0])
         rc = stk_mkdirs(above, err);
     free(above);
-    bool made = rc == 0 && stk_stage_is_new(path);
+    bool made = rc == 0 && !exists(path);
     rc = rc ? rc : stk_tier_open(path, &o, tier, err);
+    uint64_t mean = job->src.count ? job->src.bytes / job->src.count : 0;
     if (rc == 0 && named && made)
-        stk_stage_stripe(job, path);
+        stk_chosen_stripe(&job->at, path, mean);
     return rc;
 }
 
@@ -355,8 +364,8 @@ static int show(struct stk_stage_job *job, const struct stk_stage_result *r)
     struct stk_buf out = STK_BUF_INIT;
     struct stk_stage_shown shown = {.src = &job->src,
                                     .result = r,
-                                    .tier = job->tier,
-                                    .why = stk_buf_cstr(&job->why),
+                                    .tier = job->at.tier,
+                                    .why = stk_buf_cstr(&job->at.why),
                                     .list_s = job->list_s,
                                     .first_s = r->first_at - run->start_s,
                                     .total_s = stk_now() - run->start_s};
@@ -379,7 +388,7 @@ static int stage(struct stk_stage_job *job, const char *dst)
     rc = rc ? rc : stk_stage_place(job, dst, &job->src, job->src.bytes);
     if (rc == 0 && job->s->pack)
         return stk_stage_packed(job);
-    rc = rc ? rc : stk_stage_fill_tier(job, job->tier, job->named, &r);
+    rc = rc ? rc : stk_stage_fill_tier(job, job->at.tier, job->at.named, &r);
     rc = rc ? rc : show(job, &r);
     stk_stage_result_release(&r);
     return rc;
@@ -426,7 +435,7 @@ static int run_stage(struct stk_run *run)
         return rc;
     }
     bool done = false;
-    job.end_s = stk_stage_job_end(&job.rank);
+    job.end_s = stk_job_end(&job.rank);
     if (!s->in_background && !s->pack && !s->via && !s->dry_run)
         rc = stk_stage_spread(&job, dst, &done);
     if (rc == 0 && !done && !s->in_background && !s->dry_run)
@@ -439,8 +448,7 @@ static int run_stage(struct stk_run *run)
         return rc;
     if (job.listed)
         stk_source_release(&job.src);
-    stk_stage_unplace(&job);
-    stk_buf_release(&job.why);
+    stk_chosen_release(&job.at);
     free(job.real);
     return rc;
 }

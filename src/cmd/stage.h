@@ -6,8 +6,7 @@
 #include "cmd/stage_compare.h"
 #include "report/stage.h"
 #include "stage/apart.h"
-#include "stage/stage.h"
-#include "stage/target.h"
+#include "stage/choose.h"
 
 struct stk_pack_result;
 
@@ -35,14 +34,8 @@ struct stk_stage_job {
     bool listed;
     bool stuck; /* a thread still waits for a disk that hangs: nothing that it uses is freed */
     bool hopping;                /* it is being copied to the DIR of --via */
-    char *tier;                  /* path of the tier; NULL: not chosen yet */
-    bool named;                  /* by the user: it may be shared by jobs */
-    struct stk_buf why;          /* of the choice of the tier, for people */
-    struct stk_targets *targets; /* the candidates; NULL: the user named the tier */
-    struct stk_target *target;   /* the folder of the tier: one of them, or the named one */
+    struct stk_chosen at;        /* where the copy goes */
     uint64_t least_bytes;        /* that the copy takes; 0: not known, or a part of it will do */
-    uint64_t file_bytes;         /* the mean size of a file */
-    bool begun, there;           /* the tier has a copy: a part of it, all of it */
     double list_s;
     struct stk_pack_result *packed; /* --pack: what was done; not released yet */
     struct stk_rank rank;    /* of several that a launcher started (sched/rank.h) */
@@ -54,32 +47,17 @@ struct stk_stage_job {
     _Atomic bool ending; /* the job ends soon: staging was stopped for that */
 };
 
-/* stage_place.c: chooses the tier for `bytes` of this source: DST if given, else the tier of this
- * job that has a part of the copy, else one in the best folder. STK_E_UNSUPPORTED: no folder takes
- * it. */
+/* stage_place.c: chooses the tier for `bytes` of this source: job->at, and says what is special
+ * about it. STK_E_UNSUPPORTED: no folder takes it. */
 int stk_stage_place(struct stk_stage_job *job, const char *dst, const struct stk_source *src,
                     uint64_t bytes);
-void stk_stage_unplace(struct stk_stage_job *job);
-/* Before the tier at that path is made by a user's name: whether its stripe is to be set, and
- * after that: sets it. */
-bool stk_stage_is_new(const char *path);
-/* True if that path, which need not exist, is the folder or lies in it. folder: a real path. */
-bool stk_stage_is_inside(const char *path, const char *folder);
-void stk_stage_stripe(struct stk_stage_job *job, const char *path);
-/* The tier that the user names, absolute, malloc'ed; NULL: no memory. */
-char *stk_stage_named(const char *dst);
 /* For a tier: asks Slurm whether jobs use its copies, and says what is removed. */
 struct stk_tier_options stk_stage_tier_options(struct stk_run *run);
 /* left: below the tier. */
 void stk_stage_say_left(const struct stk_run *run, const char *tier, const char *left);
 /* Removes the default tiers of jobs that are over, and says so. */
 void stk_stage_tidy(struct stk_run *run);
-/* The tiers to look at without a source: DST, else those of this job. Calls see() with each path
- * that exists. */
-int stk_stage_tiers(const char *dst, int (*see)(void *user, const char *path), void *user);
 
-/* When the job ends: seconds since 1970, or 0: not known. */
-double stk_stage_job_end(const struct stk_rank *rank);
 /* Calls stage(job, dst), which the end of the job stops even if a file system does not answer. */
 int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
                       int (*stage)(struct stk_stage_job *job, const char *dst));

@@ -122,8 +122,8 @@ void stk_stage_report_begun(struct stk_stage_job *job)
 {
     char *name = NULL, *path = NULL;
     int dir = -1, fd = -1;
-    if (asprintf(&name, "%s.log", job->src.name) >= 0 && (path = stk_path_join(job->tier, name)) &&
-        stk_own_folder(job->tier, 0, &dir, NULL) == 0 &&
+    if (asprintf(&name, "%s.log", job->src.name) >= 0 && (path = stk_path_join(job->at.tier, name)) &&
+        stk_own_folder(job->at.tier, 0, &dir, NULL) == 0 &&
         stk_open_fresh(dir, name, STK_PRIVATE, &fd, path, NULL) == 0)
         printf(BEGUN "%s\n", path);
     else

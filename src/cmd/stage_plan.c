@@ -101,7 +101,7 @@ static void measure(struct stk_stage_job *job, const struct stk_fs_facts *src,
 {
     struct stk_measure_how how = {.stop = stopped};
     struct stk_measured m;
-    const struct stk_target *t = job->target;
+    const struct stk_target *t = job->at.target;
     if (!(r->source_Bps > 0)) {
         stk_measure_data(job->src.path, src->fs, src->reach == STK_REACH_MEMORY, &how, &m);
         /* The rate of small files includes their opening. */
@@ -138,11 +138,11 @@ static int show(struct stk_stage_job *job, const struct stk_cost_case *c, const 
     struct stk_buf text = STK_BUF_INIT;
     stk_cost_compute(c, &cost);
     struct stk_stage_plan plan = {.source = job->src.path,
-                                  .targets = job->targets,
-                                  .target = job->target,
+                                  .targets = job->at.targets,
+                                  .target = job->at.target,
                                   .asked = c,
                                   .cost = &cost,
-                                  .there = job->there,
+                                  .there = job->at.there,
                                   .rates = *rates ? rates : NULL};
     stk_stage_plan_text(&plan, stk_columns(run), &text);
     stk_stage_plan_json(&plan, &run->json);

@@ -97,7 +97,7 @@ static int list_sets(struct stk_run *run, const char *src, const char *dst)
     tour_begin(&t, run, src);
     stk_jw_key(&run->json, "sets");
     stk_jw_open(&run->json, '[');
-    int rc = stk_stage_tiers(dst, list_tier, &t);
+    int rc = stk_tiers_each(dst, list_tier, &t);
     stk_jw_close(&run->json, ']');
     if (rc == 0 && !t.seen)
         stk_say(run, "no copies on this node\n");
@@ -165,7 +165,7 @@ static int evict_sets(struct stk_run *run, const char *src, const char *dst)
     tour_begin(&t, run, src);
     stk_jw_key(&run->json, "sets");
     stk_jw_open(&run->json, '[');
-    int rc = stk_stage_tiers(dst, evict_in, &t);
+    int rc = stk_tiers_each(dst, evict_in, &t);
     stk_jw_close(&run->json, ']');
     if (rc == 0 && !t.seen && src)
         rc = nothing_there(run, src);
@@ -216,7 +216,7 @@ static int check_copy(struct stk_run *run, const char *src, const char *dst)
     tour_begin(&t, run, src);
     stk_jw_key(&run->json, "sets");
     stk_jw_open(&run->json, '[');
-    int rc = stk_stage_tiers(dst, verify_in, &t);
+    int rc = stk_tiers_each(dst, verify_in, &t);
     stk_jw_close(&run->json, ']');
     if (rc == 0 && !t.seen)
         rc = nothing_there(run, src);
@@ -232,7 +232,7 @@ static void sort_args(const struct stk_run *run, const char **src, const char **
 {
     *src = run->opts.nargs > 0 ? run->opts.arg[0] : NULL;
     *dst = run->opts.nargs > 1 ? run->opts.arg[1] : NULL;
-    char *tier = *src && !*dst ? stk_stage_named(*src) : NULL;
+    char *tier = *src && !*dst ? stk_tier_named(*src) : NULL;
     char *mark = tier ? stk_path_join(tier, "tier.json") : NULL;
     if (mark && stk_may_exist(AT_FDCWD, mark)) {
         *dst = *src;

@@ -52,11 +52,11 @@ static int open_place(void *user, const struct stk_source *src, struct stk_tier 
     struct spreading *s = user;
     struct stk_stage_job *job = s->job;
     int rc = choose_place(s, src);
-    rc = rc ? rc : stk_stage_open_tier(job, job->tier, job->named, tier);
+    rc = rc ? rc : stk_stage_open_tier(job, job->at.tier, job->at.named, tier);
     if (rc)
         *err = job->run->err;
     else
-        *room = room_in(job, job->tier);
+        *room = room_in(job, job->at.tier);
     return rc;
 }
 

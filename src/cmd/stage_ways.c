@@ -32,7 +32,7 @@ static int find_hop(struct stk_stage_job *job, char **path)
     struct stk_err *err = &job->run->err;
     struct hop h = {.src = job->given};
     struct stk_tier *tier = NULL;
-    char *via = stk_stage_named(job->s->via);
+    char *via = stk_tier_named(job->s->via);
     int rc = via ? stk_tier_open(via, &(struct stk_tier_options){0}, &tier, err)
                  : stk_err_nomem(err, strlen(job->s->via));
     free(via);
@@ -58,7 +58,7 @@ int stk_stage_hop(struct stk_stage_job *job)
     } else if (job->s->dry_run) { /* the plan is that of the second hop; nothing is copied */
         return stk_stage_list_source(job, job->given);
     } else {
-        char *via = stk_stage_named(job->s->via);
+        char *via = stk_tier_named(job->s->via);
         rc = via ? stk_stage_list_source(job, job->given) : stk_err_nomem(&job->run->err, 0);
         job->hopping = true;
         rc = rc ? rc : stk_stage_fill_tier(job, via, true, &r);
@@ -112,7 +112,7 @@ static int show_packed(struct stk_stage_job *job, const struct stk_stage_result 
     stk_jw_put_bool(&run->json, "already_there", r->already);
     stk_jw_put_str(&run->json, "source", job->src.path);
     stk_jw_put_str(&run->json, "path", r->path);
-    stk_jw_put_str(&run->json, "tier", job->tier);
+    stk_jw_put_str(&run->json, "tier", job->at.tier);
     stk_jw_put_str(&run->json, "set", r->id);
     int rc = stk_say_text(run, &out);
     if (rc == 0)
@@ -128,7 +128,7 @@ int stk_stage_packed(struct stk_stage_job *job)
     struct stk_tier *tier = NULL;
     struct stk_err *err = &job->run->err;
     job->packed = &packed;
-    int rc = stk_stage_open_tier(job, job->tier, job->named, &tier);
+    int rc = stk_stage_open_tier(job, job->at.tier, job->at.named, &tier);
     rc = rc ? rc : stk_stage_pack(&job->src, tier, job->s->pack, &o, pack_into, &r, err);
     stk_tier_close(tier);
     rc = rc ? rc : show_packed(job, &r);

@@ -178,3 +178,14 @@ char *stk_scratch_not_taken(char *path)
     }
     return path;
 }
+
+size_t stk_scratch_taken(const char *path)
+{
+    const char *name = strrchr(path, '/'), *plus = strrchr(name ? name : path, '+');
+    const char *end = plus && strncmp(name ? name + 1 : path, "stoker-", 7) == 0 ? plus + 1 : "";
+    size_t digits = strspn(end, "0123456789");
+    char *usual = digits && !end[digits] ? strndup(path, (size_t)(plus - path)) : NULL;
+    bool taken = usual && is_taken(usual);
+    free(usual);
+    return taken ? (size_t)(plus - path) : 0;
+}

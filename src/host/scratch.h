@@ -54,5 +54,7 @@ char *stk_scratch_tier(const char *folder);
 /* The same for another path: "PATH+N" if what is at the path belongs to another user. Takes
  * ownership of path; malloc'ed. */
 char *stk_scratch_not_taken(char *path);
+/* How many bytes of such a path are the name that another user has; 0: it is the usual name. */
+size_t stk_scratch_taken(const char *path);
 
 #endif

@@ -1,10 +1,12 @@
-/* over.c - asks the processes of this node, then Slurm, whether a job is over. */
+/* over.c - asks the processes of this node, then Slurm, whether a job is over, and when it ends. */
 #include "sched/over.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "host/scratch.h"
 
 /* A job that Slurm no longer knows is over: it forgets jobs only after their end. But one client
@@ -35,4 +37,34 @@ int stk_job_is_over(const char *id, const struct stk_slurm *how)
     over = ask_slurm(strtoull(id, NULL, 10), how);
     atomic_store(&silent, over < 0);
     return over;
+}
+
+/* ---- its end ---- */
+
+#define END_S     3.0 /* for squeue */
+#define ASK_RANKS 256 /* more of them would be too much for its controller: rank 0 asks alone */
+
+/* Old versions of Slurm do not say it in the environment. */
+static void ask_for_end(const char *job, char end[32])
+{
+    const char *argv[] = {"squeue", "-h", "-j", job, "-o", "%e", NULL};
+    const struct stk_slurm how = {.timeout_s = END_S};
+    struct stk_slurm_output out = {0};
+    if (stk_slurm_have("squeue", NULL) == 0 &&
+        stk_slurm_call(&how, argv, NULL, 0, &out, NULL) == 0 && out.status == 0) {
+        const char *text = stk_buf_cstr(&out.out), *line = strchr(text, '\n');
+        if (line) /* else the time may have been cut short */
+            snprintf(end, 32, "%.*s", (int)(line - text), text);
+    }
+    stk_slurm_output_release(&out);
+}
+
+double stk_job_end(const struct stk_rank *rank)
+{
+    const char *end = getenv("SLURM_JOB_END_TIME"), *job = getenv("SLURM_JOB_ID");
+    char asked[32] = "";
+    uint64_t s = 0;
+    if (!end && job && *job && rank->local_rank == 0 && (!rank->rank || rank->world <= ASK_RANKS))
+        ask_for_end(job, asked);
+    return stk_parse_u64(end ? end : asked, &s, NULL) == 0 ? (double)s : 0;
 }
