@@ -253,22 +253,6 @@ static bool confine_files(int readable)
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-#ifndef SYS_close_range
-#define SYS_close_range 436 /* on every machine */
-#endif
-
-/* Closes descriptors that the library could write to. */
-static void close_others(int a, int b)
-{
-    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-    unsigned first = STDERR_FILENO + 1;
-    if (low > first)
-        (void)syscall(SYS_close_range, first, low - 1, 0);
-    if (high > low + 1)
-        (void)syscall(SYS_close_range, low + 1, high - 1, 0);
-    (void)syscall(SYS_close_range, high + 1, ~0u, 0);
-}
-
 unsigned stk_confine(const struct stk_confine *c)
 {
     unsigned held = 0;
@@ -276,7 +260,6 @@ unsigned stk_confine(const struct stk_confine *c)
     const struct rlimit none = {0, 0};
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)setrlimit(RLIMIT_FSIZE, &none);
-    close_others(c->readable, c->answers);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return 0;
     if (confine_files(c->readable))

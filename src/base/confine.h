@@ -20,10 +20,9 @@ struct stk_confine {
     int answers;  /* descriptor that may be written to, besides standard output and error */
 };
 
-/* Confines the calling thread and what it starts: call it in a child with one thread. Closes all
- * other descriptors except 0, 1 and 2. /proc/self/maps stays readable. Returns the mechanisms that
- * took effect, STK_CONFINED_*; none if the kernel, the architecture or an outer sandbox does not
- * allow them. */
+/* Confines the calling thread and what it starts: call it in a helper process (base/helper.h).
+ * /proc/self/maps stays readable. Returns the mechanisms that took effect, STK_CONFINED_*; none if the
+ * kernel, the architecture or an outer sandbox does not allow them. */
 unsigned stk_confine(const struct stk_confine *c);
 
 #endif

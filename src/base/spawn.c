@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,10 +178,16 @@ static int become(struct starting *s)
  * child without exec would keep it open. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static bool is_made(int fd)
+{
+    return fd == STK_FD_PIPE || fd == STK_FD_SOCKET;
+}
+
 static int make_pipe(struct starting *s, int i)
 {
     int fd[2], ours = i == 0 ? 1 : 0; /* the child reads 0 and writes 1 and 2 */
-    if (pipe2(fd, O_CLOEXEC) != 0)
+    bool socket = s->c->fd[i] == STK_FD_SOCKET;
+    if ((socket ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) : pipe2(fd, O_CLOEXEC)) != 0)
         return errno;
     s->c->pipe[i] = fd[ours];
     s->end[i] = fd[!ours];
@@ -192,7 +199,7 @@ static int make_descriptors(struct starting *s)
     struct stk_child *c = s->c;
     int wrong = 0;
     for (int i = 0; i < 3 && !wrong; i++) {
-        if (c->fd[i] == STK_FD_PIPE)
+        if (is_made(c->fd[i]))
             wrong = make_pipe(s, i);
         else if (c->fd[i] == STK_FD_NULL && s->null_fd < 0 &&
                  (s->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
@@ -216,7 +223,7 @@ static void drop(int *fd)
 static void drop_descriptors(struct starting *s)
 {
     for (int i = 0; i < 3; i++)
-        if (s->c->fd[i] == STK_FD_PIPE)
+        if (is_made(s->c->fd[i]))
             drop(&s->end[i]);
     drop(&s->null_fd);
     drop(&s->report[1]);

@@ -64,6 +64,7 @@ enum {
     STK_FD_KEEP = -1, /* as ours */
     STK_FD_NULL = -2, /* /dev/null */
     STK_FD_PIPE = -3, /* a pipe; our end of it is in pipe[] */
+    STK_FD_SOCKET = -4, /* a stream in both directions; likewise */
 };
 
 struct stk_child {
@@ -115,10 +116,17 @@ int stk_child_wait(struct stk_child *c);
 int stk_child_wait_for(struct stk_child *c, double seconds);
 /* Waits for its end, collects text, and ends it at its timeout or when tick() says so: SIGTERM,
  * then SIGKILL after grace_s, to its group if it has its own. Reads all output before it returns,
- * but does not wait for other processes that keep the pipes open. Returns like stk_child_wait(). */
+ * but does not wait for other processes that keep the pipes open. Returns like stk_child_wait(), or
+ * ETIMEDOUT like stk_child_end(). */
 int stk_child_attend(struct stk_child *c);
 /* Sends a signal to it, or to its group if it has its own. Does nothing if it is gone. */
 void stk_child_kill(const struct stk_child *c, int signal);
+/* Kills it and waits for its end, at most that long. ETIMEDOUT: the kernel does not let it go, since
+ * it waits for a file system or a driver. It is left behind, and waited for when it has ended. */
+int stk_child_end(struct stk_child *c, double seconds);
+#define STK_CHILDREN_LEFT 64 /* at most; stk_children_left() counts those that have not ended */
+unsigned stk_children_left(void);
+bool stk_child_is_left(pid_t pid);
 /* Reads once from pipe[which] into `to`; drops bytes beyond max. 1: read something, 0: nothing yet,
  * -1: end of file, and the pipe is closed. */
 int stk_child_read(struct stk_child *c, int which, struct stk_buf *to, size_t max);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +20,7 @@
 #define LOOK_S   0.001 /* polling interval without a pidfd */
 #define AT_ONCE  65536 /* usual capacity of a pipe */
 #define PIPE_MAX 16    /* times that: its maximum capacity */
+#define END_S    5.0   /* for the end of a child that was killed */
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -106,6 +108,43 @@ int stk_child_wait(struct stk_child *c)
     return wrong;
 }
 
+/* ---- that does not end -------------------------------------------------------------------- */
+
+static _Atomic pid_t left[STK_CHILDREN_LEFT]; /* 0: free */
+
+unsigned stk_children_left(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < STK_CHILDREN_LEFT; i++) {
+        pid_t pid = atomic_load(&left[i]);
+        if (pid && waitpid(pid, NULL, WNOHANG) == 0)
+            n++;
+        else if (pid)
+            (void)atomic_compare_exchange_strong(&left[i], &pid, 0);
+    }
+    return n;
+}
+
+bool stk_child_is_left(pid_t pid)
+{
+    bool found = false;
+    for (unsigned i = 0; i < STK_CHILDREN_LEFT; i++)
+        found = found || (pid && atomic_load(&left[i]) == pid);
+    return found;
+}
+
+static void leave(struct stk_child *c)
+{
+    pid_t none = 0;
+    (void)stk_children_left();
+    for (unsigned i = 0; i < STK_CHILDREN_LEFT; i++, none = 0)
+        if (atomic_compare_exchange_strong(&left[i], &none, c->pid))
+            break;
+    note_wall(c);
+    c->pid = 0;
+    c->ending = (struct stk_ending){128 + SIGKILL, SIGKILL};
+}
+
 /* ---- while it runs ------------------------------------------------------------------------ */
 
 struct watch {
@@ -113,6 +152,7 @@ struct watch {
     int pidfd;      /* -1: a kernel before 5.3 */
     double limit_s; /* end of its time limit */
     double tick_s, kill_s;
+    double leave_s; /* after SIGKILL */
 };
 
 static int open_pidfd(const struct stk_child *c)
@@ -153,6 +193,17 @@ int stk_child_wait_for(struct stk_child *c, double seconds)
     return over ? stk_child_wait(c) : ETIMEDOUT;
 }
 
+int stk_child_end(struct stk_child *c, double seconds)
+{
+    if (!c->pid)
+        return 0;
+    stk_child_kill(c, SIGKILL);
+    int why = stk_child_wait_for(c, seconds);
+    if (why == ETIMEDOUT)
+        leave(c);
+    return why;
+}
+
 static void end_it(struct watch *w, double now_s)
 {
     const struct stk_child *c = w->c;
@@ -163,6 +214,7 @@ static void end_it(struct watch *w, double now_s)
     } else if (w->kill_s == INFINITY || now_s >= w->kill_s) {
         stk_child_kill(c, SIGKILL);
         w->kill_s = now_s + TICK_S;
+        w->leave_s = fmin(w->leave_s, now_s + END_S);
     }
 }
 
@@ -203,14 +255,21 @@ int stk_child_attend(struct stk_child *c)
                       .pidfd = open_pidfd(c),
                       .limit_s = c->timeout_s > 0 ? c->start_s + c->timeout_s : INFINITY,
                       .tick_s = stk_now() + TICK_S,
-                      .kill_s = INFINITY};
-    while (!sleep_until(c, w.pidfd, soonest(&w)))
-        check(&w);
+                      .kill_s = INFINITY,
+                      .leave_s = INFINITY};
+    bool over = false;
+    while (!over && stk_now() < w.leave_s) {
+        over = sleep_until(c, w.pidfd, soonest(&w));
+        if (!over)
+            check(&w);
+    }
     if (w.pidfd >= 0)
         close(w.pidfd);
     if ((c->timed_out || c->stopped) && c->own_group)
         stk_child_kill(c, SIGKILL); /* children that ignored SIGTERM */
-    int wrong = stk_child_wait(c);
+    int wrong = over ? stk_child_wait(c) : ETIMEDOUT;
+    if (!over)
+        leave(c);
     read_rest(c);
     return wrong;
 }

@@ -1,5 +1,5 @@
 /*
- * jail.c - the child process that lists a file, the pipe, and the parent's distrust of both.
+ * jail.c - the helper process that lists a file, and the parent's distrust of what it sends.
  *
  * A message is a fixed header and a blob. The last message carries the result of list(); a child
  * that ends without it has crashed. The child cannot reach other files, and can only read and
@@ -8,8 +8,6 @@
 #include "format/jail.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/confine.h"
-#include "base/pool.h"
-#include "base/spawn.h"
+#include "base/file.h"
+#include "base/helper.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -33,15 +31,12 @@
 #define SANITIZED 0
 #endif
 
-#define BATCH_BYTES (256u << 10) /* per write: a quarter of the pipe */
-#define PIPE_BYTES  (1 << 20)    /* the most that an unprivileged process may request */
-#define CHILD_MEMORY                                                                               \
-    (4ull << 30) /* address space beyond what is mapped at the fork and the file                   \
-                  */
-#define WAIT_TICK_MS    1000
-#define KILL_PATIENCE_S 5.0
-#define MSG_ALIVE       250
-#define MSG_END         251
+#define ANSWERS      STDIN_FILENO /* of the child: the socket of the helper */
+#define BATCH_BYTES  (256u << 10) /* per write */
+#define CHILD_MEMORY (4ull << 30)  /* address space beyond the file and what is mapped already */
+#define END_S        5.0 /* for the end of a killed child */
+#define MSG_ALIVE    250
+#define MSG_END      251
 
 struct message {
     uint8_t type; /* enum stk_event_type, or MSG_* */
@@ -57,7 +52,6 @@ struct message {
 
 struct child_sink {
     struct stk_sink sink;
-    int fd;
     time_t sent; /* when the last batch left, coarse seconds */
     size_t len;
     uint8_t batch[BATCH_BYTES];
@@ -70,23 +64,16 @@ static time_t coarse_seconds(void)
     return ts.tv_sec;
 }
 
-/* If a write fails, the parent is gone or wants no more: there is no one to report to. */
-static void send_bytes(int fd, const uint8_t *p, size_t n)
+/* To the parent. If a write fails, it is gone or wants no more: there is no one to report to. */
+static void send_bytes(const void *p, size_t n)
 {
-    while (n) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            _exit(1);
-        p += done;
-        n -= (size_t)done;
-    }
+    if (stk_write_full(ANSWERS, p, n, NULL, NULL) < 0)
+        _exit(1);
 }
 
 static void child_flush(struct child_sink *s)
 {
-    send_bytes(s->fd, s->batch, s->len);
+    send_bytes(s->batch, s->len);
     s->len = 0;
     s->sent = coarse_seconds();
 }
@@ -96,8 +83,8 @@ static void child_send(struct child_sink *s, const struct message *m, const void
     if (s->len + sizeof *m + m->blob_len > sizeof s->batch)
         child_flush(s);
     if (sizeof *m + m->blob_len > sizeof s->batch) {
-        send_bytes(s->fd, (const uint8_t *)m, sizeof *m);
-        send_bytes(s->fd, blob, m->blob_len);
+        send_bytes(m, sizeof *m);
+        send_bytes(blob, m->blob_len);
         return;
     }
     memcpy(s->batch + s->len, m, sizeof *m);
@@ -159,28 +146,14 @@ static void limit_memory(uint64_t file_bytes)
     (void)setrlimit(RLIMIT_AS, &lim);
 }
 
-/* Returns the descriptor for messages: the old standard output, which the library cannot print
- * to. */
-static int child_prepare(uint64_t file_bytes)
+/* What the library prints is dropped, and a core file of an expected crash is useless. */
+static void child_prepare(uint64_t file_bytes)
 {
-    static const int deadly[] = {SIGSEGV, SIGBUS,  SIGABRT, SIGFPE, SIGILL,
-                                 SIGTERM, SIGALRM, SIGTRAP, SIGSYS, SIGXCPU};
-    /* A core file of an expected crash is useless. */
-    struct rlimit none = {0, 0};
+    const struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none);
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
-        (void)signal(deadly[i], SIG_DFL);
-    (void)signal(SIGPIPE, SIG_IGN);
-    /* Ctrl-C goes to the whole group; the parent decides what it means. */
-    (void)signal(SIGINT, SIG_IGN);
-    sigset_t all;
-    sigfillset(&all);
-    (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
-    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    (void)dup2(STDOUT_FILENO, STDERR_FILENO);
     if (!SANITIZED)
         limit_memory(file_bytes);
-    return fd;
 }
 
 /* The child's task. */
@@ -197,8 +170,8 @@ static int child_main(void *user)
     if (!s)
         return 1;
     s->sink.event = child_event;
-    s->fd = child_prepare(stk_src_file_size(t->src));
-    (void)stk_confine(&(struct stk_confine){.readable = stk_src_fd(t->src), .answers = s->fd});
+    child_prepare(stk_src_file_size(t->src));
+    (void)stk_confine(&(struct stk_confine){.readable = stk_src_fd(t->src), .answers = ANSWERS});
     s->len = 0;
     s->sent = coarse_seconds();
     struct stk_err err = {.offset = -1};
@@ -218,7 +191,7 @@ struct parent {
     const struct stk_format *format;
     struct stk_lister *lister;
     const char *path;
-    struct stk_child child;
+    struct stk_helper helper;
     struct stk_buf in;
     size_t at; /* bytes of `in` already processed */
     uint32_t nfields, nchains;
@@ -370,49 +343,31 @@ static int take_messages(struct parent *p, struct stk_err *err)
     return rc;
 }
 
-/* Reads what is available. 1: something came, 0: nothing yet, negative: the end, STK_E_STOPPED. */
-static int read_some(struct parent *p)
+static int is_silent(const struct parent *p, double silence_s, struct stk_err *err)
 {
-    uint8_t *to = stk_buf_room(&p->in, BATCH_BYTES);
-    if (!to)
-        return 0;
-    ssize_t n = read(p->child.pipe[1], to, BATCH_BYTES);
-    if (n > 0)
-        p->in.len += (size_t)n;
-    if (n > 0)
-        return 1;
-    return n < 0 && errno == EINTR ? 0 : STK_E_STOPPED;
+    return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
+                       "lib%s did nothing for %g s on this file: it is damaged, or its "
+                       "storage hangs",
+                       p->format->name, silence_s);
 }
 
 /* Reads until the child's last message, its death (0 with !ended) or its silence. */
 static int follow(struct parent *p, double silence_s, struct stk_err *err)
 {
-    double heard = stk_now();
-    bool dying = false; /* the child has ended: only the rest of the pipe is left */
-    while (!p->ended) {
-        struct pollfd pf = {.fd = p->child.pipe[1], .events = POLLIN};
-        double left_ms = (heard + silence_s - stk_now()) * 1e3;
-        int tick = left_ms < WAIT_TICK_MS ? (left_ms < 1 ? 1 : (int)left_ms) : WAIT_TICK_MS;
-        int n = poll(&pf, 1, dying ? 0 : tick);
-        int got = n > 0 ? read_some(p) : 0;
-        if (got < 0 || (n == 0 && dying))
-            return 0;
-        if (p->in.fail)
+    int rc = 0;
+    while (rc == 0 && !p->ended) {
+        uint8_t *to = stk_buf_room(&p->in, BATCH_BYTES);
+        if (!to)
             return stk_err_nomem(err, BATCH_BYTES);
-        int rc = got ? take_messages(p, err) : 0;
-        if (rc < 0)
-            return rc;
-        if (got)
-            heard = stk_now();
-        else if (n == 0 && stk_now() - heard >= silence_s)
-            return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
-                               "lib%s did nothing for %g s on this file: it is damaged, or its "
-                               "storage hangs",
-                               p->format->name, silence_s);
+        ssize_t n = stk_helper_receive(&p->helper, to, BATCH_BYTES, silence_s);
         if (n == 0)
-            dying = stk_child_has_ended(&p->child);
+            break;
+        if (n < 0)
+            return is_silent(p, silence_s, err);
+        p->in.len += (size_t)n;
+        rc = take_messages(p, err);
     }
-    return 0;
+    return rc;
 }
 
 static const char *signal_name(int sig)
@@ -436,7 +391,7 @@ static const char *signal_name(int sig)
 static int crashed(const struct parent *p, bool known, struct stk_err *err)
 {
     const char *lib = p->format->name;
-    const struct stk_ending *e = &p->child.ending;
+    const struct stk_ending *e = &p->helper.child.ending;
     if (e->signal == SIGKILL)
         return stk_err_set(err, STK_E_NOMEM, p->path, -1,
                            "lib%s was killed while it listed this file (out of memory?)", lib);
@@ -449,42 +404,21 @@ static int crashed(const struct parent *p, bool known, struct stk_err *err)
                        known ? e->status : -1);
 }
 
-static int start(struct parent *p, struct stk_src *src, struct stk_err *err)
-{
-    struct task t = {.format = p->format, .opts = p->lister->opts, .src = src};
-    p->child = (struct stk_child){.inside = child_main,
-                                  .user = &t,
-                                  .fd = {STK_FD_KEEP, STK_FD_PIPE, STK_FD_NULL},
-                                  .keep_signals = true,
-                                  .death_signal = SIGKILL};
-    errno = stk_child_start(&p->child);
-    if (errno)
-        return stk_err_sys(err, p->path, "fork");
-    (void)fcntl(p->child.pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
-    return 0;
-}
-
-/* A child that hangs in the kernel survives even SIGKILL: it is left to init instead of waiting for
- * it. */
-static void end(struct stk_child *c)
-{
-    stk_child_kill(c, SIGKILL);
-    (void)stk_child_wait_for(c, KILL_PATIENCE_S);
-}
-
 int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
                          double silence_s, struct stk_err *err)
 {
+    struct task t = {.format = f, .opts = l->opts, .src = src};
     struct parent p = {.format = f, .lister = l, .path = stk_src_path(src)};
-    int rc = start(&p, src, err);
-    if (rc < 0)
-        return rc;
-    rc = follow(&p, silence_s, err);
-    if (rc < 0 || p.ended)
-        end(&p.child);
-    else
-        rc = crashed(&p, stk_child_wait(&p.child) == 0, err);
-    stk_child_hang_up(&p.child);
+    p.helper = (struct stk_helper){.run = child_main, .user = &t, .keep = stk_src_fd(src)};
+    errno = stk_helper_start(&p.helper);
+    if (errno)
+        return stk_err_sys(err, p.path, "fork");
+    int rc = follow(&p, silence_s, err), why = 0;
+    if (rc == 0 && !p.ended) {
+        why = stk_child_wait_for(&p.helper.child, silence_s);
+        rc = why == ETIMEDOUT ? is_silent(&p, silence_s, err) : crashed(&p, !why, err);
+    }
+    stk_helper_end(&p.helper, END_S);
     stk_buf_release(&p.in);
     return rc;
 }
@@ -503,19 +437,20 @@ int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *
 
 /* ---- which confinement works here ---- */
 
-static int try_locks(void *user)
+static int try_locks(void *user, void *answer)
 {
     (void)user;
-    return (int)stk_confine(
-        &(struct stk_confine){.readable = STDIN_FILENO, .answers = STDERR_FILENO});
+    *(unsigned *)answer =
+        stk_confine(&(struct stk_confine){.readable = STDIN_FILENO, .answers = STDERR_FILENO});
+    return 0;
 }
 
 unsigned stk_jail_locks(void)
 {
-    struct stk_child c = {.inside = try_locks, .fd = {STK_FD_NULL, STK_FD_NULL, STK_FD_NULL}};
-    if (stk_child_start(&c) != 0 || stk_child_wait(&c) != 0 || c.ending.signal)
-        return 0;
-    return (unsigned)c.ending.status;
+    const struct stk_limit none = {0};
+    unsigned locks = 0;
+    (void)stk_helper_ask(try_locks, NULL, &none, &locks, sizeof locks);
+    return locks;
 }
 
 /* ---- the whole listing ---- */

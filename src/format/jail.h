@@ -1,7 +1,7 @@
 /*
  * jail.h - listing in a child process, for formats whose library crashes on damaged files.
  *
- * The child runs the format's list() and sends its events through a pipe; the parent checks each
+ * A helper (base/helper.h) runs the format's list() and sends its events; the parent checks each
  * one and hands it to the real sink. A crash or a hang of the child is an error message.
  */
 #ifndef STK_FORMAT_JAIL_H

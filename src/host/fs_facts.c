@@ -11,7 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/errand.h"
+#include "base/helper.h"
 #include "base/own.h"
 #include "host/fs.h"
 #include "host/mounts.h"
@@ -173,12 +173,9 @@ int stk_fs_facts(const char *path, const struct stk_fs_look *look, struct stk_fs
         path = n > 0 && (size_t)n < sizeof absolute ? absolute : path;
     }
     struct question q = {path, look && look->nearest, look && look->no_purge};
-    struct stk_errand e = {.inside = look_at,
-                           .user = &q,
-                           .limit_s = look && look->limit_s > 0 ? look->limit_s : LIMIT_S,
-                           .stop = look ? look->stop : NULL,
-                           .stop_user = look ? look->user : NULL};
-    int wrong = stk_errand_run(&e, out, sizeof *out);
+    const struct stk_limit limit = {look && look->limit_s > 0 ? look->limit_s : LIMIT_S,
+                                    look ? look->stop : NULL, look ? look->user : NULL};
+    int wrong = stk_helper_ask(look_at, &q, &limit, out, sizeof *out);
     if (!out->path[0])
         snprintf(out->path, sizeof out->path, "%s", path);
     if (wrong) {

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/dir.h"
 #include "base/pool.h"
-#include "host/peek.h"
+#include "host/proc_reader.h"
 #include "host/proc.h"
 #include "host/root.h"
 
@@ -101,7 +101,7 @@ pid_t stk_proc_stopped_with(const struct stat *file)
 struct look {
     struct stk_opened_list *l;
     bool (*wanted)(const char *path);
-    struct stk_peek *peek;
+    struct stk_proc_reader reader;
     struct stk_buf text;
     ino_t *space; /* mount namespaces that were looked at */
     size_t spaces;
@@ -252,11 +252,11 @@ static int see_process(void *user, int proc, pid_t pid)
     struct descriptors d = {k, proc};
     k->pid = pid;
     snprintf(path, sizeof path, "%d/exe", (int)pid);
-    if (stk_peek_is_child(k->peek, pid) || readlinkat(proc, path, exe, sizeof exe) < 0)
+    if (stk_proc_reader_is(&k->reader, pid) || readlinkat(proc, path, exe, sizeof exe) < 0)
         return 0; /* it has ended, is another user's, or the kernel's */
     int rc = each_descriptor(proc, pid, see_descriptor, &d);
     rc = rc ? rc : see_places(k, proc);
-    if (rc == 0 && stk_peek_read(k->peek, pid, "maps", 'R', &k->text) == STK_PEEK_READ &&
+    if (rc == 0 && stk_proc_reader_read(&k->reader, pid, "maps", 'R', &k->text) == STK_PROC_READ &&
         k->text.len)
         rc = see_maps(k, proc, (char *)k->text.data);
     return rc;
@@ -272,12 +272,12 @@ int stk_opened_look(struct stk_opened_list *l, bool (*wanted)(const char *path),
         return 0;
     stk_opened_release(l);
     int rc = stk_proc_open(&proc, err);
-    rc = rc ? rc : stk_peek_open(proc, &k.peek, err);
+    stk_proc_reader_init(&k.reader, proc);
     rc = rc ? rc : each_process(see_process, &k, err);
     if (rc == STK_E_NOMEM)
         stk_err_nomem(err, sizeof *l->item);
     l->at = rc == 0 ? now : 0;
-    stk_peek_close(k.peek);
+    stk_proc_reader_release(&k.reader);
     if (proc >= 0)
         close(proc);
     stk_buf_release(&k.text);

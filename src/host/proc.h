@@ -38,7 +38,7 @@ bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out);
 void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS]);
 /* A command line, separated by blanks, secrets masked, from the n bytes of cmdline. Returns the
  * length; 0: none. To read cmdline waits for a process that hangs in a stalled file system, and so
- * do stk_proc_read_all() and stk_proc_environ(): host/peek.h does not. */
+ * do stk_proc_read_all() and stk_proc_environ(): host/proc_reader.h does not. */
 size_t stk_proc_command_of(const char *list, size_t n, char *buf, size_t size);
 /* Its pid as it sees it itself: in a container, another number. */
 pid_t stk_proc_own_pid(int proc_fd, pid_t pid);

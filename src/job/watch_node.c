@@ -14,7 +14,7 @@
 
 #include "base/array.h"
 #include "base/pool.h"
-#include "host/peek.h"
+#include "host/proc_reader.h"
 #include "host/tree.h"
 #include "job/watch.h"
 
@@ -27,7 +27,7 @@ struct stk_watcher {
     struct stk_tree tree;
     double now_s, before_s; /* of this look and the previous one; 0: none */
     struct stk_gpus *gpus;
-    struct stk_peek *peek;
+    struct stk_proc_reader reader;
     struct stk_buf text; /* of the current process: its environment, or its command line */
 };
 
@@ -75,17 +75,18 @@ static bool is_stepd(const char *title, const struct stk_watch_target *t, char *
 
 /* Reads a file of a process that may hang, NUL-terminated, to w->text. False: it hangs, or is
  * examined at a later look. */
-static bool peek(struct stk_watcher *w, struct stk_proc *p, const char *file)
+static bool read_file(struct stk_watcher *w, struct stk_proc *p, const char *file)
 {
-    enum stk_peeked got = stk_peek_read(w->peek, p->pid, file, p->stat.state, &w->text);
-    p->again = got != STK_PEEK_READ;
-    p->age = got == STK_PEEK_HANGS ? 1 : p->age;
-    return got == STK_PEEK_READ;
+    enum stk_proc_read got =
+        stk_proc_reader_read(&w->reader, p->pid, file, p->stat.state, &w->text);
+    p->again = got != STK_PROC_READ;
+    p->age = got == STK_PROC_HANGS ? 1 : p->age;
+    return got == STK_PROC_READ;
 }
 
 static void take_environment(struct stk_watcher *w, struct stk_proc *p)
 {
-    if (!peek(w, p, "environ") || !w->text.len)
+    if (!read_file(w, p, "environ") || !w->text.len)
         return;
     size_t n = w->text.len;
     const char *env = (const char *)w->text.data;
@@ -130,7 +131,7 @@ static void ask(void *user, int proc_fd, struct stk_proc *p)
     p->command = NULL;
     p->again = false;
     if (strcmp(p->stat.comm, "slurmstepd") == 0) {
-        bool read = peek(w, p, "cmdline") && w->text.len;
+        bool read = read_file(w, p, "cmdline") && w->text.len;
         p->above = read &&
                    is_stepd((const char *)w->text.data, &w->target, m->step, sizeof m->step) &&
                    may_be(proc_fd, p->pid, 0, geteuid());
@@ -165,7 +166,7 @@ static int by_use(const void *a, const void *b)
 static void take_command(struct stk_watcher *w, struct stk_proc *p)
 {
     char text[sizeof((struct stk_watch_process *)0)->command] = "";
-    if (p->command || (p->again && p->age) || !peek(w, p, "cmdline"))
+    if (p->command || (p->again && p->age) || !read_file(w, p, "cmdline"))
         return;
     (void)stk_proc_command_of((const char *)w->text.data, w->text.len, text, sizeof text);
     p->command = strdup(text[0] ? text : p->stat.comm);
@@ -254,7 +255,7 @@ int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct s
     clock_gettime(CLOCK_REALTIME, &real);
     w->before_s = w->now_s;
     w->now_s = stk_now();
-    stk_peek_round(w->peek);
+    stk_proc_reader_round(&w->reader);
     int rc = stk_tree_look(&w->tree, err);
     if (rc)
         return rc;
@@ -284,7 +285,7 @@ int stk_watcher_new(const struct stk_watch_target *target, struct stk_watcher **
     snprintf(w->node, sizeof w->node, "%.63s", node ? node : "");
     const struct stk_tree_rules rules = {.skip = getpid(), .ask = ask, .user = w};
     int rc = stk_tree_open(&w->tree, &rules, err);
-    rc = rc ? rc : stk_peek_open(w->tree.proc_fd, &w->peek, err);
+    stk_proc_reader_init(&w->reader, w->tree.proc_fd);
     if (rc) {
         stk_watcher_free(w);
         return rc;
@@ -299,7 +300,7 @@ void stk_watcher_free(struct stk_watcher *w)
     if (!w)
         return;
     stk_gpus_close(w->gpus);
-    stk_peek_close(w->peek);
+    stk_proc_reader_release(&w->reader);
     stk_tree_release(&w->tree);
     stk_buf_release(&w->text);
     free(w);

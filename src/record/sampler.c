@@ -39,7 +39,7 @@ struct gpu_use {
 struct stk_sampler {
     struct stk_sampler_options o;
     struct stk_tree tree;
-    struct stk_peek *peek;
+    struct stk_proc_reader reader;
     struct stk_memory_meter memory;
     struct stk_gpus *gpus;
     struct gpu_use gpu;  /* as last seen */
@@ -164,7 +164,7 @@ static void take_reading(struct stk_sampler *s, bool last)
      * since then, too. */
     double now_s = at_s(s);
     pthread_mutex_lock(&s->lock);
-    stk_sampler_look(&s->tree, s->peek, &s->o.logs, &sum);
+    stk_sampler_look(&s->tree, &s->reader, &s->o.logs, &sum);
     double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
     gpu = s->gpu;
     pthread_mutex_unlock(&s->lock);
@@ -290,7 +290,7 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     pthread_condattr_destroy(&attr);
     stk_memory_meter_init(&s->memory);
     int rc = stk_sampler_open_tree(&s->tree, o->root, err);
-    rc = rc ? rc : stk_peek_open(s->tree.proc_fd, &s->peek, err);
+    stk_proc_reader_init(&s->reader, s->tree.proc_fd);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)
@@ -323,7 +323,7 @@ void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
     siginfo_t info;
     /* It may be a child that read for the sampler, which has waited for it meanwhile. */
     bool there = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-    if (locked && there && !stk_peek_is_child(s->peek, pid))
+    if (locked && there && !stk_proc_reader_is(&s->reader, pid))
         stk_tree_ended(&s->tree, pid);
     (void)stk_reap(pid, status, NULL);
     if (locked)
@@ -369,7 +369,7 @@ void stk_sampler_free(struct stk_sampler *s)
         close(s->csv);
     stk_buf_release(&s->line);
     stk_gpus_close(s->gpus);
-    stk_peek_close(s->peek);
+    stk_proc_reader_release(&s->reader);
     stk_tree_release(&s->tree);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);

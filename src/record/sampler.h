@@ -6,7 +6,7 @@
 #ifndef STK_RECORD_SAMPLER_H
 #define STK_RECORD_SAMPLER_H
 
-#include "host/peek.h"
+#include "host/proc_reader.h"
 #include "host/tree.h"
 #include "record/folder.h"
 
@@ -26,7 +26,7 @@ struct stk_sampler_logs {
     int slots_fd; /* -1: none */
 };
 /* Looks at every process again, and finds new ones. */
-void stk_sampler_look(struct stk_tree *t, struct stk_peek *peek,
+void stk_sampler_look(struct stk_tree *t, struct stk_proc_reader *reader,
                       const struct stk_sampler_logs *logs, struct stk_tree_sum *sum);
 
 /* ---- the thread (sampler.c) ---- */

@@ -25,11 +25,12 @@ int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err)
 }
 
 /* A process that hangs does not let its command be read: its name has to do. */
-static enum stk_peeked read_command(struct stk_peek *peek, struct stk_proc *p)
+static enum stk_proc_read read_command(struct stk_proc_reader *reader, struct stk_proc *p)
 {
     char buf[COMMAND_MAX];
     struct stk_buf list = STK_BUF_INIT;
-    enum stk_peeked got = stk_peek_read(peek, p->pid, "cmdline", p->stat.state, &list);
+    enum stk_proc_read got =
+        stk_proc_reader_read(reader, p->pid, "cmdline", p->stat.state, &list);
     size_t n = stk_proc_command_of((const char *)list.data, list.len, buf, sizeof buf);
     stk_buf_release(&list);
     free(p->command);
@@ -45,26 +46,26 @@ static bool has_log(const struct stk_sampler_logs *logs, pid_t pid)
 }
 
 /* A process without a log may never get one: reads its command while it lives. */
-static void examine(const struct stk_tree *t, struct stk_peek *peek, struct stk_proc *p,
+static void examine(const struct stk_tree *t, struct stk_proc_reader *reader, struct stk_proc *p,
                     const struct stk_sampler_logs *logs)
 {
     if (p->age == 2 || p->age % 32 == 0)
         p->uring = p->uring || stk_proc_has_uring(t->proc_fd, p->pid);
     if (p->age < 2 || p->examined)
         return;
-    p->examined = has_log(logs, p->own_pid) || read_command(peek, p) != STK_PEEK_LATER;
+    p->examined = has_log(logs, p->own_pid) || read_command(reader, p) != STK_PROC_LATER;
 }
 
-void stk_sampler_look(struct stk_tree *t, struct stk_peek *peek,
+void stk_sampler_look(struct stk_tree *t, struct stk_proc_reader *reader,
                       const struct stk_sampler_logs *logs, struct stk_tree_sum *sum)
 {
     *sum = (struct stk_tree_sum){0};
     memcpy(sum->io, t->reaped_io, sizeof sum->io);
     (void)stk_tree_look(t, NULL);
-    stk_peek_round(peek);
+    stk_proc_reader_round(reader);
     for (size_t i = 0; i < t->n; i++) {
         struct stk_proc *p = &t->p[i];
-        if (stk_peek_is_child(peek, p->pid))
+        if (stk_proc_reader_is(reader, p->pid))
             p->ours = false; /* the launcher's, not the program's */
         if (!p->ours)
             continue;
@@ -72,7 +73,7 @@ void stk_sampler_look(struct stk_tree *t, struct stk_peek *peek,
         stk_proc_io(t->proc_fd, p->pid, p->io);
         if (!p->own_pid)
             p->own_pid = stk_proc_own_pid(t->proc_fd, p->pid);
-        examine(t, peek, p, logs);
+        examine(t, reader, p, logs);
         sum->processes++;
         sum->threads += p->stat.threads;
         /* Includes reaped children: what a child used moves to its parent and is never lost. */

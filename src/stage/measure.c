@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/dir.h"
-#include "base/errand.h"
+#include "base/helper.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/random.h"
@@ -280,13 +281,9 @@ static struct task make_task(const char *path, const char *fs, bool memory,
 static int run_tests(struct task *t, int (*tests)(void *user, void *answer),
                      struct stk_measured *out)
 {
-    struct stk_errand e = {.inside = tests,
-                           .user = t,
-                           .limit_s = t->how.limit_s,
-                           .stop = t->how.stop,
-                           .stop_user = t->how.user};
+    const struct stk_limit limit = {t->how.limit_s, t->how.stop, t->how.user};
     double start = stk_now();
-    int wrong = stk_errand_run(&e, out, sizeof *out);
+    int wrong = stk_helper_ask(tests, t, &limit, out, sizeof *out);
     out->seconds = stk_now() - start;
     return out->error = wrong;
 }
@@ -350,6 +347,7 @@ static int remove_folder(void *user, void *answer)
     const char *name;
     int dir = -1;
     (void)answer;
+    (void)prctl(PR_SET_PDEATHSIG, 0); /* goes on if we are killed: it cleans up */
     if (stk_open_parent(user, &dir, &name, NULL) < 0)
         return EIO;
     int wrong = remove_one(dir, name, INT64_MAX);
@@ -362,17 +360,14 @@ int stk_measure_folder(const char *folder, const char *fs, bool memory,
 {
     char path[sizeof out->left] = "", nothing;
     struct task t = make_task(path, fs, memory, how);
-    struct stk_errand make = {
-        .inside = make_folder, .user = (void *)folder, .limit_s = t.how.limit_s};
-    struct stk_errand clean = {
-        .inside = remove_folder, .user = path, .limit_s = REMOVE_S, .outlives = true};
+    const struct stk_limit limit = {.seconds = t.how.limit_s}, last = {.seconds = REMOVE_S};
     memset(out, 0, sizeof *out);
-    int wrong = stk_errand_run(&make, path, sizeof path);
+    int wrong = stk_helper_ask(make_folder, (void *)folder, &limit, path, sizeof path);
     if (!wrong)
         (void)run_tests(&t, test_folder, out);
     else
         out->error = wrong;
-    if (path[0] && stk_errand_run(&clean, &nothing, sizeof nothing) != 0)
+    if (path[0] && stk_helper_ask(remove_folder, path, &last, &nothing, sizeof nothing) != 0)
         memcpy(out->left, path, sizeof path);
     return out->error;
 }

@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/errand.h"
+#include "base/helper.h"
 #include "base/spawn.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
@@ -47,9 +47,8 @@ static int ask_gpus(void *user, void *answer)
 
 static void take_gpus(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    struct stk_errand e = {
-        .inside = ask_gpus, .limit_s = GPU_S, .stop = o->stop, .stop_user = o->user};
-    if (stk_errand_run(&e, &s->gpus, sizeof s->gpus) == 0)
+    const struct stk_limit limit = {GPU_S, o->stop, o->user};
+    if (stk_helper_ask(ask_gpus, NULL, &limit, &s->gpus, sizeof s->gpus) == 0)
         return;
     s->gpus = (struct stk_survey_gpus){.total_bytes = -1};
     s->gpus.count = stk_gpus_glance(s->gpus.kind, sizeof s->gpus.kind);
@@ -90,9 +89,8 @@ static int ask_tools(void *user, void *answer)
 static void take_tools(struct stk_survey *s, const struct stk_survey_options *o)
 {
     struct tools t;
-    struct stk_errand e = {
-        .inside = ask_tools, .limit_s = 2 * SLURM_S, .stop = o->stop, .stop_user = o->user};
-    (void)stk_errand_run(&e, &t, sizeof t);
+    const struct stk_limit limit = {2 * SLURM_S, o->stop, o->user};
+    (void)stk_helper_ask(ask_tools, NULL, &limit, &t, sizeof t);
     s->slurm = t.slurm;
     s->lfs = t.lfs;
     s->mksquashfs = t.mksquashfs;
@@ -128,9 +126,8 @@ static int ask_mpi(void *user, void *answer)
 
 static void take_mpi(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    struct stk_errand e = {
-        .inside = ask_mpi, .user = s, .limit_s = MPI_S, .stop = o->stop, .stop_user = o->user};
-    s->mpi.stalled = stk_errand_run(&e, &s->mpi, sizeof s->mpi) == ETIMEDOUT;
+    const struct stk_limit limit = {MPI_S, o->stop, o->user};
+    s->mpi.stalled = stk_helper_ask(ask_mpi, s, &limit, &s->mpi, sizeof s->mpi) == ETIMEDOUT;
 }
 
 static void take_limits(struct stk_survey *s)
@@ -214,13 +211,9 @@ static int ask_tiers(void *user, void *answer)
 
 static void take_tiers(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    struct stk_errand e = {.inside = ask_tiers,
-                           .user = &s->targets,
-                           .limit_s = TIERS_S,
-                           .stop = o->stop,
-                           .stop_user = o->user};
-    int wrong = stk_errand_run(&e, &s->tiers, sizeof s->tiers);
-    s->tiers.stalled = wrong == ETIMEDOUT;
+    const struct stk_limit limit = {TIERS_S, o->stop, o->user};
+    s->tiers.stalled =
+        stk_helper_ask(ask_tiers, &s->targets, &limit, &s->tiers, sizeof s->tiers) == ETIMEDOUT;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------

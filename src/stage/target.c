@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/errand.h"
+#include "base/helper.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "host/memory.h"
@@ -255,9 +255,8 @@ static void probe(struct stk_target *t, const struct stk_target_wish *w)
 {
     char nothing = 0;
     double limit_s = w->limit_s > 0 ? w->limit_s : LIMIT_S;
-    struct stk_errand e = {
-        .inside = write_some, .user = t, .limit_s = limit_s, .stop = w->stop, .stop_user = w->user};
-    int wrong = stk_errand_run(&e, &nothing, sizeof nothing);
+    const struct stk_limit limit = {limit_s, w->stop, w->user};
+    int wrong = stk_helper_ask(write_some, t, &limit, &nothing, sizeof nothing);
     if (!wrong)
         return;
     t->warning[0] = '\0';

@@ -287,13 +287,13 @@ static void test_lies_are_found_out(void)
     no_children_left();
 }
 
-/* Writes rubbish into every pipe it finds, past the lister. */
+/* Writes rubbish into every pipe and socket it finds, past the lister. */
 static int list_rubbish(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
     (void)l, (void)src, (void)err;
     char rubbish[4096];
     memset(rubbish, 0xff, sizeof rubbish);
-    for (int fd = 3; fd < 64; fd++)
+    for (int fd = 0; fd < 64; fd++)
         if (lseek(fd, 0, SEEK_CUR) < 0 && errno == ESPIPE)
             (void)!write(fd, rubbish, sizeof rubbish);
     _exit(0);

@@ -62,10 +62,10 @@ static void finds_the_whole_tree(void)
     int fd[2], status;
     CHECK(pipe(fd) == 0);
     other_end = fd[1];
-    struct stk_peek *peek = NULL;
+    struct stk_proc_reader reader;
     CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
-    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
-    stk_sampler_look(&t, peek, &logs, &sum);
+    stk_proc_reader_init(&reader, t.proc_fd);
+    stk_sampler_look(&t, &reader, &logs, &sum);
     CHECK_INT(sum.processes, 0);
     CHECK(t.n > 0); /* others are there, and not ours */
     pid_t a = start(with_child, fd[0]), b = start(orphan_maker, fd[0]);
@@ -76,7 +76,7 @@ static void finds_the_whole_tree(void)
     for (int i = 0; i < 30000 && sum.processes < 3; i++) {
         usleep(10000);
         t.next_scan_s = 0;
-        stk_sampler_look(&t, peek, &logs, &sum);
+        stk_sampler_look(&t, &reader, &logs, &sum);
     }
     CHECK_INT(sum.processes, 3); /* a, its child, and b's orphan */
     CHECK(sum.threads >= 3);     /* a sanitizer has its own */
@@ -84,19 +84,19 @@ static void finds_the_whole_tree(void)
     CHECK_INT(t.ngone, 1);
     close(fd[1]);
     other_end = -1;
-    stk_peek_close(peek); /* its child is ours, too */
+    stk_proc_reader_release(&reader); /* its child is ours, too */
     while (waitpid(-1, &status, 0) > 0)
         ;
-    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    stk_proc_reader_init(&reader, t.proc_fd);
     t.next_scan_s = 0;
-    stk_sampler_look(&t, peek, &logs, &sum);
+    stk_sampler_look(&t, &reader, &logs, &sum);
     CHECK_INT(sum.processes, 0);
     CHECK_INT(t.ngone, 4);
     bool found = false;
     for (size_t i = 0; i < t.ngone; i++)
         found = found || t.gone[i].pid == a;
     CHECK(found);
-    stk_peek_close(peek);
+    stk_proc_reader_release(&reader);
     stk_tree_release(&t);
     close(fd[0]);
 }
@@ -121,21 +121,21 @@ static void process_that_hangs(void)
     const struct stk_sampler_logs logs = {scratch, "host", -1};
     struct stk_tree t;
     struct stk_tree_sum sum;
-    struct stk_peek *peek = NULL;
+    struct stk_proc_reader reader;
     hold();
     CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
     close(t.proc_fd);
     t.proc_fd = open(scratch_path("proc"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    stk_proc_reader_init(&reader, t.proc_fd);
     alarm(60); /* ends a test that hangs */
     for (int i = 0; i < 3; i++) {
         t.next_scan_s = 0;
-        stk_sampler_look(&t, peek, &logs, &sum);
+        stk_sampler_look(&t, &reader, &logs, &sum);
     }
     alarm(0);
     CHECK_INT(sum.processes, 1);
     CHECK(t.n == 1 && t.p[0].command && strcmp(t.p[0].command, "held") == 0);
-    stk_peek_close(peek);
+    stk_proc_reader_release(&reader);
     stk_tree_release(&t);
 }
 
@@ -145,21 +145,21 @@ static void reader_does_not_count(void)
     const struct stk_sampler_logs logs = {scratch, "host", -1};
     struct stk_tree t;
     struct stk_tree_sum sum;
-    struct stk_peek *peek = NULL;
+    struct stk_proc_reader reader;
     int fd[2], status;
     CHECK(pipe(fd) == 0);
     other_end = fd[1];
     CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
-    CHECK_INT(stk_peek_open(t.proc_fd, &peek, NULL), 0);
+    stk_proc_reader_init(&reader, t.proc_fd);
     pid_t child = start(wait_for_end, fd[0]);
     for (int i = 0; i < 5; i++) {
         t.next_scan_s = 0;
-        stk_sampler_look(&t, peek, &logs, &sum);
+        stk_sampler_look(&t, &reader, &logs, &sum);
     }
     CHECK_INT(sum.processes, 1);
     for (size_t i = 0; i < t.n; i++)
         CHECK(t.p[i].pid != child || (t.p[i].command && *t.p[i].command));
-    stk_peek_close(peek); /* its child has a copy of the pipe */
+    stk_proc_reader_release(&reader); /* its child has a copy of the pipe */
     close(fd[1]);
     other_end = -1;
     CHECK_INT(waitpid(child, &status, 0), child);
