@@ -238,7 +238,7 @@ static const char *other_wait(struct advisor *ad, double io_share, const char *n
 static double floor_s(const struct advisor *ad)
 {
     const struct stk_usage *most = ad->a->nfiles ? &ad->a->file[0] : NULL;
-    bool local = most && stk_advice_reach_of(most) != REACH_SHARED;
+    bool local = most && stk_advice_reach_of(most) != STK_REACH_SHARED;
     return fmax(local ? stk_limits.local_s : stk_limits.low_s, stk_limits.low_share * ad->run_s);
 }
 
@@ -247,7 +247,8 @@ static double floor_s(const struct advisor *ad)
 static const char *costly_verdict(struct advisor *ad, const char *pattern, const char *not_seen)
 {
     const struct stk_usage *j = &ad->a->job;
-    double once = stk_advice_load_s(ad, &ad->storage[0], (double)j->distinct_bytes);
+    double once = stk_advice_load_s(ad, &ad->storage[0], (double)j->distinct_bytes, 0,
+                                    stk_advice_compute_s(ad));
     double saved = stk_advice_wall(ad, j->read_s + j->meta_s) - once, least = floor_s(ad);
     const char *share = stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s));
     if (saved < least)

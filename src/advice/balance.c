@@ -481,7 +481,7 @@ void stk_rule_slow_requests(struct advisor *ad)
         /* Large requests may take long; these took long for their size. */
         const struct stk_storage *st = stk_advice_storage(ad, u);
         double due =
-            stk_limits.slow_for_size * (st->latency_s + (double)stk_size_edge[7] / st->Bps);
+            stk_limits.slow_for_size * (st->latency_s + (double)stk_size_edge[7] / st->read_Bps);
         if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < due &&
             u->mean_read_bytes > (double)stk_size_edge[6])
             continue;

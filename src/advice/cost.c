@@ -9,15 +9,16 @@
 #include "host/fs.h"
 #include "advice/priv.h"
 #include "analysis/parts.h"
-#include "load/options.h"
 
 /* An unknown name is usually a site's own shared storage ("dvs", "pvfs2"). */
-enum reach stk_advice_reach(const char *fs)
+enum stk_reach stk_advice_reach(const char *fs)
 {
     if (!fs || !*fs)
-        return REACH_UNKNOWN;
+        return STK_REACH_UNKNOWN;
     const struct stk_fs *known = stk_fs_by_name(fs);
-    return !known || known->network ? REACH_SHARED : known->memory ? REACH_MEMORY : REACH_LOCAL;
+    return !known || known->network ? STK_REACH_SHARED
+           : known->memory          ? STK_REACH_MEMORY
+                                    : STK_REACH_LOCAL;
 }
 
 bool stk_advice_stripes(const struct stk_usage *u)
@@ -26,30 +27,32 @@ bool stk_advice_stripes(const struct stk_usage *u)
     return known && known->stripes;
 }
 
-enum reach stk_advice_reach_of(const struct stk_usage *u)
+enum stk_reach stk_advice_reach_of(const struct stk_usage *u)
 {
-    enum reach r = stk_advice_reach(u->fs);
-    if (r == REACH_UNKNOWN && u->latency_p50_s > stk_limits.far_read_s &&
+    enum stk_reach r = stk_advice_reach(u->fs);
+    if (r == STK_REACH_UNKNOWN && u->latency_p50_s > stk_limits.far_read_s &&
         u->mean_read_bytes < (double)stk_limits.unit_read)
-        return REACH_SHARED;
+        return STK_REACH_SHARED;
     return r;
 }
 
 /* ---- seconds ---- */
 
-double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes)
+double stk_advice_compute_s(const struct advisor *ad)
 {
-    struct stk_work w = stk_work_read(st, bytes / ad->ranks,
-                                      (double)STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB));
-    w.lanes = STK_IO_DEPTH;
-    return stk_model_s(st, &w);
+    const struct stk_loop *l = &ad->a->loop;
+    return l->how == STK_LOOP_UNKNOWN ? 0 : fmax(0, l->compute_s);
 }
 
-/* A loader that shuffles mixes the samples of a window, and needs all of it for the first batch. */
-double stk_advice_windows(const struct advisor *ad, double bytes, double size)
+double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes,
+                         double cpu_s, double compute_s)
 {
-    double window = (double)STK_LOADER_BYTES(STK_LOADER_WINDOW_MIB) * ad->ranks;
-    return fmax(bytes, fmin(size, ceil(bytes / window) * window));
+    double own = bytes / ad->ranks, window = stk_loader_window(own);
+    struct stk_work w = stk_loader_work(st, own);
+    double io = fmax(stk_work_s(st, &w), cpu_s);
+    double first = stk_loader_first_s(st, window, ad->ranks, window);
+    double hidden = fmax(0, compute_s);
+    return stk_loader_start_s(st) + stk_loader_run_s(hidden, io, first) - hidden;
 }
 
 double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u)
@@ -76,9 +79,9 @@ bool stk_advice_matters(const struct advisor *ad, double wall_s)
     return wall_s >= stk_limits.low_s && stk_advice_share(ad, wall_s) >= stk_limits.low_share;
 }
 
-bool stk_advice_felt(const struct advisor *ad, enum reach reach, double wall_s)
+bool stk_advice_felt(const struct advisor *ad, enum stk_reach reach, double wall_s)
 {
-    bool near = reach == REACH_LOCAL || reach == REACH_MEMORY;
+    bool near = reach == STK_REACH_LOCAL || reach == STK_REACH_MEMORY;
     return stk_advice_matters(ad, wall_s) && (!near || wall_s >= stk_limits.local_s);
 }
 
@@ -244,7 +247,7 @@ static void fit_storages(struct advisor *ad)
         ad->storage[ad->nstorages++] = stk_storage_fit(ad->a, u->fs, stk_advice_reach_of(u));
     }
     if (!ad->nstorages)
-        ad->storage[ad->nstorages++] = stk_storage_fit(ad->a, "", REACH_SHARED);
+        ad->storage[ad->nstorages++] = stk_storage_fit(ad->a, "", STK_REACH_SHARED);
 }
 
 uint64_t stk_advice_memory(const struct advisor *ad)

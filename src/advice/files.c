@@ -416,7 +416,7 @@ static bool are_small(const struct stk_usage *u)
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
     return u->files_read >= stk_limits.least_files && size <= (double)stk_limits.small_file &&
-           whole && !stk_kind_stream(u) && !stk_kind_model(u) && !stk_kind_blocks(u) &&
+           whole && !stk_kind_stream(u) && !stk_kind_model(u) && !stk_usage_blocks(u) &&
            !stk_kind_store(u);
 }
 
@@ -445,14 +445,15 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     struct small s = sum_small(ad, u);
     double old = s.read_s + s.meta_s, now = stk_advice_wall(ad, old);
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    double loaded = stk_advice_load_s(ad, st, s.bytes), more = stk_limits.most_readers;
+    double loaded = stk_advice_load_s(ad, st, s.bytes, 0, stk_advice_compute_s(ad));
+    double more = stk_limits.most_readers;
     if (s.parts && !s.known) /* only more readers help */
         loaded = now * fmin(1, ad->readers_per_rank / more);
     double gain = now - loaded;
-    enum reach reach = stk_advice_reach_of(u);
+    enum stk_reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
     bool felt =
-        reach == REACH_MEMORY ? stk_advice_felt(ad, reach, gain) : stk_advice_matters(ad, gain);
+        reach == STK_REACH_MEMORY ? stk_advice_felt(ad, reach, gain) : stk_advice_matters(ad, gain);
     if (!felt || (s.parts && stk_advice_said(ad, "many-small-files", s.folder)))
         return;
     struct stk_finding *f =

@@ -49,12 +49,6 @@ bool stk_kind_read_ahead(const struct stk_usage *u)
            stk_limits.read_ahead * u->latency_p50_s < mean;
 }
 
-bool stk_kind_blocks(const struct stk_usage *u)
-{
-    uint64_t calls = stk_counts_meta_calls(&u->n) + u->n.c[STK_C_FSYNCS];
-    return u->meta_s > stk_limits.slow_read_s * (double)calls;
-}
-
 bool stk_kind_again(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;

@@ -78,9 +78,9 @@ static double spread_s(const struct advisor *ad, const struct stk_storage *st,
     struct stk_work spread = *work;
     spread.lanes = readers / fmax(1, ad->readers_per_rank);
     double least = stk_advice_wall(ad, work->memory_s);
-    if (st->latency_measured && st->Bps_measured) /* otherwise, which of them it is is unknown */
-        least += work->bytes / ad->ranks / st->Bps;
-    return fmax(0, fmin(wait - least, stk_model_saved_s(st, wait, work, &spread)));
+    if (st->latency_measured && st->read_measured) /* otherwise, which of them it is is unknown */
+        least += work->bytes / ad->ranks / st->read_Bps;
+    return fmax(0, fmin(wait - least, stk_work_saved_s(st, wait, work, &spread)));
 }
 
 void stk_rule_read_parallelism(struct advisor *ad)
@@ -103,8 +103,8 @@ void stk_rule_read_parallelism(struct advisor *ad)
     if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
         return;
     /* A read from memory is CPU work and needs idle cores; waiting does not. */
-    enum reach reach = stk_advice_reach_of(first);
-    if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
+    enum stk_reach reach = stk_advice_reach_of(first);
+    if (reach != STK_REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
     more = fmax(stk_limits.least_readers, more);
@@ -187,7 +187,7 @@ static bool decode_workers(struct advisor *ad, double per_rank)
     if (!busy || !idle || lanes > stk_limits.decode_part * per_rank)
         return false;
     double k = fmax(lanes + 1, per_rank) / lanes, gain = ad->worker_cpu_s * (1 - 1 / k);
-    if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* the programs of a script look like workers */
+    if (!stk_advice_felt(ad, STK_REACH_LOCAL, gain)) /* the programs of a script look like workers */
         return false;
     decode_finding(
         ad, gain, lanes,
@@ -278,7 +278,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
     struct stk_work large = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
-    double better = t.s - stk_model_saved_s(st, t.s, &t.work, &large);
+    double better = t.s - stk_work_saved_s(st, t.s, &t.work, &large);
     double gain = stk_advice_wall(ad, t.s - better);
     if (!stk_advice_matters(ad, gain) ||
         stk_advice_share(ad, stk_advice_wall(ad, t.s)) < stk_limits.medium_share)
@@ -369,7 +369,7 @@ static const struct stk_prof_proc *most_faults(const struct stk_profile *p, doub
 /* Bytes that a fault loads: Linux reads around the page. */
 static double fault_bytes(void)
 {
-    return (double)stk_limits.window / 2;
+    return stk_storage_assumed(STK_REACH_LOCAL).window / 2;
 }
 
 /* Of a file that is only mapped, nobody may have asked for the size. */
@@ -414,9 +414,9 @@ void stk_rule_map_per_sample(struct advisor *ad)
     }
     if (!most || !worst || maps_each(most) < (double)stk_limits.least_opens)
         return;
-    enum reach reach = stk_advice_reach_of(most);
+    enum stk_reach reach = stk_advice_reach_of(most);
     bool measured;
-    double each = fault_s(ad, stk_advice_storage(ad, most), worst, reach == REACH_SHARED, &measured);
+    double each = fault_s(ad, stk_advice_storage(ad, most), worst, reach == STK_REACH_SHARED, &measured);
     double again = fmax(0, (double)worst->major_faults - size / fault_bytes());
     double gain = stk_advice_wall(ad, meta_s * (1 - fmin(1, procs / maps))) + again * each;
     if (!stk_advice_felt(ad, reach, gain))
@@ -472,14 +472,14 @@ void stk_rule_mmap_random(struct advisor *ad)
     if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
         faults < (double)stk_limits.least_faults)
         return;
-    enum reach reach = stk_advice_reach_of(u);
+    enum stk_reach reach = stk_advice_reach_of(u);
     const struct stk_storage *st = stk_advice_storage(ad, u);
     bool measured;
-    double each = fault_s(ad, st, worst, reach == REACH_SHARED, &measured),
+    double each = fault_s(ad, st, worst, reach == STK_REACH_SHARED, &measured),
            n = (double)worst->major_faults;
     double size = mapped_size(u);
     struct stk_work whole = stk_work_read(st, size, (double)stk_limits.big_read);
-    double gain = fmin(n * each, ad->run_s) - stk_model_s(st, &whole);
+    double gain = fmin(n * each, ad->run_s) - stk_work_s(st, &whole);
     /* A program that starts with a cold page cache also waits for its libraries. */
     if (!stk_advice_felt(ad, reach, gain))
         return;
@@ -510,5 +510,5 @@ void stk_rule_mmap_random(struct advisor *ad)
                     "that take %s.",
                     stk_advice_count(ad, n), stk_advice_time(ad, each),
                     measured ? "measured" : "assumed for this kind of file system",
-                    stk_advice_time(ad, stk_model_s(st, &whole)));
+                    stk_advice_time(ad, stk_work_s(st, &whole)));
 }

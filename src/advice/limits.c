@@ -19,12 +19,11 @@ const struct advice_limits stk_limits = {
     /* For rules that know only that the run waits, not that its requests are bad. Jobs for which
      * experts gave such advice wait 6 to 8 %; half of that leaves room for noise. */
     .exposed_share = 0.03,
-    /* 100 KiB: the edge of a bin; on shared storage (latency 0.5 ms, 1 GB/s) waiting then takes
-     * five times as long as the data. 4 MiB: the data takes eight times as long as waiting;
-     * Lustre's largest RPC is 4 to 16 MiB. 1 MiB: waiting and data take about the same time. */
-    .small_read = 102400,
+    /* 4 MiB: on shared storage (latency 0.5 ms, 1 GB/s), the data takes eight times as long as
+     * waiting; Lustre's largest RPC is 4 to 16 MiB. */
+    .small_read = (uint64_t)STK_FIT_SMALL,
     .big_read = 4u << 20,
-    .unit_read = 1u << 20,
+    .unit_read = (uint64_t)STK_FIT_LONG,
     /* A file of up to 1 MiB costs more to open than to read; one of up to 16 MiB is read "in one
      * go", in up to 64 reads (libraries that read 256 KiB at a time). */
     .small_file = 1u << 20,
@@ -48,7 +47,7 @@ const struct advice_limits stk_limits = {
     .least_shards = 16,
     .shards_per_rank = 4,
     .plenty_of_shards = 16,
-    .consecutive = 0.8,
+    .consecutive = STK_FIT_CONSECUTIVE,
     /* As in Drishti: a fifth of the reads go back. In random order, half of them do. */
     .random = 0.2,
     /* 1.3: a third is read again; 1.1 may be headers and the error of the estimate. */
@@ -65,7 +64,6 @@ const struct advice_limits stk_limits = {
      * storage (100 us and more), with a margin since the fast half lowers the mean. */
     .read_ahead = 8,
     .seeks_per_read = 1.5, /* one seek per read is a pread in two calls: half as many again */
-    .sync_part = 0.3,      /* open, sync, close: a third of the calls means one sync per file */
     .most = 0.5,           /* "most of it" */
     .other_kind = 2,       /* a mask takes less than half of its picture, classes are alike */
     .nearly_all = 0.98,    /* of the files in a folder: the others are a README, a header, a list */
@@ -98,14 +96,6 @@ const struct advice_limits stk_limits = {
     /* When the nodes are unknown: the least that jobs get by default. */
     .assumed_memory = 8ull << 30,
     .assumed_disk = 32ull << 30,
-    /* When the profile shows no large read. 1.2 GB/s: observed for ImageNet jobs on Lustre, per
-     * request; 2 GB/s: a modest NVMe disk; 5 GB/s: one core copying from the page cache
-     * (docs/performance.md). */
-    .local_Bps = 2e9,
-    .shared_Bps = 1.2e9,
-    .page_Bps = 5e9,
-    .local_latency_s = 100e-6,
-    .shared_latency_s = 500e-6,
     .far_read_s = 200e-6, /* half of the small reads take longer: not a local disk or page cache */
     .deep_read_s = 20e-6, /* a read of staged data: page cache, or a disk that reads ahead */
     .call_s = 1e-6,       /* a system call without storage: 0.2 to 1 us */
@@ -132,7 +122,7 @@ const struct advice_limits stk_limits = {
     .text_in_records = 2,
     /* A second: ten times what a request of 100 MiB should take. A tenth of all reads are no longer
      * exceptions. */
-    .slow_read_s = 1,
+    .slow_read_s = STK_FIT_BLOCKED_S,
     .slow_for_size = 10,
     .slow_reads = 0.1,
     .least_faults = 250,
@@ -165,10 +155,7 @@ const struct advice_limits stk_limits = {
     .feed_workers = 8,
     .ahead_batches = 32,
     .ahead_bytes = 64u << 20,
-    /* For the model. Linux reads a file in order 128 KiB at a time, and requests the next part
-     * while the program reads the current one: two parts per latency. A batch, if the program marks
-     * no steps. */
-    .window = 256u << 10,
+    /* A batch, if the program marks no steps. */
     .batch = 32,
     .page = 4096,
     .interpreter_s = 0.5e-6, /* of Python, around a call that returns at once */

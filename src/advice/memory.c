@@ -22,7 +22,7 @@ struct working_set {
 static bool is_staged(const struct stk_usage *u)
 {
     return u->n.c[STK_C_READ_BYTES] && !stk_kind_model(u) && !u->n.c[STK_C_WRITE_BYTES] &&
-           !stk_kind_table(u) && stk_advice_reach_of(u) == REACH_SHARED;
+           !stk_kind_table(u) && stk_advice_reach_of(u) == STK_REACH_SHARED;
 }
 
 /* What was read from shared storage, and how much of it one node needs. */
@@ -248,9 +248,9 @@ void stk_rule_stage_to_node(struct advisor *ad)
     struct stk_work cp = stk_work_read(st, w.node_bytes, st->window);
     cp.opens = cp.asks = w.files;
     cp.requests = fmax(cp.requests, w.files);
-    double copy = stk_model_s(st, &cp);
-    double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
-                                           w.reads * l->deep_read_s);
+    double copy = stk_work_s(st, &cp);
+    struct stk_storage near = stk_storage_assumed(memory ? STK_REACH_MEMORY : STK_REACH_LOCAL);
+    double local = stk_advice_wall(ad, w.read_bytes / near.read_Bps + w.reads * l->deep_read_s);
     /* The copy is made once, and a profile is often a short piece of a training: what counts is the
      * present cost of reading. The finding also says whether this run alone would have paid for the
      * copy. */
@@ -348,7 +348,7 @@ static double loading_s(const struct advisor *ad, const struct stk_usage *u, dou
     struct stk_work now = stk_work_of(u);
     struct stk_work load = stk_work_read(st, loads * whole, (double)stk_limits.big_read);
     now.opens = now.asks = 0;
-    return u->read_s - stk_model_saved_s(st, u->read_s, &now, &load);
+    return u->read_s - stk_work_saved_s(st, u->read_s, &now, &load);
 }
 
 static double whole_size(const struct stk_usage *u)
@@ -438,14 +438,14 @@ static bool is_much(const struct advisor *ad, double read_s)
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-    enum reach reach = stk_advice_reach_of(u);
+    enum stk_reach reach = stk_advice_reach_of(u);
     double again = reread_by_rank(u);
     /* The page cache keeps a local file for the next process: only repeated reads of one process
      * count. */
-    if (reach == REACH_LOCAL)
+    if (reach == STK_REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
-           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
+           reach != STK_REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
            !u->n.c[STK_C_WRITE_BYTES] && (!stk_kind_whole(u) || is_much(ad, u->read_s)) &&
            !stk_advice_said(ad, "random-reads", u->name);
 }
@@ -457,7 +457,7 @@ static double kept_s(const struct advisor *ad, const struct stk_usage *u, double
     struct stk_work now = stk_work_of(u);
     struct stk_work once = stk_work_read(st, fmax(1, u->procs) * size, (double)stk_limits.big_read);
     now.opens = now.asks = 0;
-    return stk_model_saved_s(st, u->read_s, &now, &once);
+    return stk_work_saved_s(st, u->read_s, &now, &once);
 }
 
 void stk_rule_reread_small_file(struct advisor *ad)
@@ -477,7 +477,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     }
     double gain = stk_advice_wall(ad, saved);
     /* All of them would be kept: a dataset of many files is a case for staging. */
-    bool felt = stk_advice_felt(ad, worst ? stk_advice_reach_of(worst) : REACH_UNKNOWN, gain) ||
+    bool felt = stk_advice_felt(ad, worst ? stk_advice_reach_of(worst) : STK_REACH_UNKNOWN, gain) ||
                 (stk_advice_matters(ad, gain) && is_much(ad, saved));
     if (!worst || size > room || !felt)
         return;

@@ -17,7 +17,7 @@ static bool is_reopened(const struct stk_usage *u)
     double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
     double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
     return !u->file->group && each >= (double)stk_limits.least_opens && c[STK_C_READS] &&
-           !stk_kind_model(u) && !stk_kind_blocks(u) &&
+           !stk_kind_model(u) && !stk_usage_blocks(u) &&
            (per_open <= stk_limits.most * (double)u->distinct_bytes || stk_kind_again(u));
 }
 
@@ -71,7 +71,7 @@ static double reopened_s(const struct advisor *ad, const struct stk_usage *u)
 {
     const struct stk_storage *st = stk_advice_storage(ad, u);
     struct stk_work now = stk_work_of(u), kept = kept_open(u, &now);
-    return stk_model_saved_s(st, u->meta_s + u->read_s, &now, &kept);
+    return stk_work_saved_s(st, u->meta_s + u->read_s, &now, &kept);
 }
 
 void stk_rule_open_per_sample(struct advisor *ad)
@@ -172,8 +172,8 @@ static struct asked sum_asked(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
         if (stk_advice_said(ad, "open-per-sample", u->name) ||
-            stk_advice_said(ad, "map-per-sample", u->name) || stk_advice_syncs(u) ||
-            stk_kind_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
+            stk_advice_said(ad, "map-per-sample", u->name) || stk_usage_syncs(u) ||
+            stk_usage_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
@@ -303,7 +303,7 @@ static double asked_saved_s(const struct advisor *ad, const struct asked *m, boo
     now.requests = now.bytes = now.memory_s = 0;
     listed = now;
     listed.asks = 0;
-    return stk_model_saved_s(stk_advice_storage(ad, j), left, &now, &listed);
+    return stk_work_saved_s(stk_advice_storage(ad, j), left, &now, &listed);
 }
 
 /* "300 opens, 1 stat": those that occurred. */

@@ -6,7 +6,7 @@
 #define STK_ADVICE_PRIV_H
 
 #include "advice/advice.h"
-#include "advice/model.h"
+#include "model/fit.h"
 
 #define MIB (1u << 20)
 
@@ -20,7 +20,7 @@ struct advice_limits {
     uint64_t least_calls, least_meta, least_syncs, least_stdio_per_open, whole_reads;
     double shards_per_rank, plenty_of_shards;
     double consecutive, random, reread, overlap, turns, imbalance, straggler;
-    double read_ahead, seeks_per_read, sync_part, most, nearly_all;
+    double read_ahead, seeks_per_read, most, nearly_all;
     double other_kind;
     double few_ranks, busy_rank, alone, chunk_waste;
     double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
@@ -28,8 +28,7 @@ struct advice_limits {
     double meta_share;
     double memory_share, keep_share, spare, copy_pays;
     uint64_t assumed_memory, assumed_disk;
-    double local_Bps, shared_Bps, page_Bps;
-    double local_latency_s, shared_latency_s, far_read_s, deep_read_s, call_s;
+    double far_read_s, deep_read_s, call_s;
     uint64_t told_bytes;
     uint64_t stats_file, stats_reads;
     uint64_t text_bytes, text_read, text_reads;
@@ -41,7 +40,7 @@ struct advice_limits {
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
-    uint64_t window, batch, page;
+    uint64_t batch, page;
     uint64_t library_ahead;
     double slow_fault_s, interpreter_s, library_call_s;
 };
@@ -83,18 +82,20 @@ struct rule {
 
 /* ---- advice/cost.c ---- */
 void stk_advice_costs(struct advisor *ad);
-enum reach stk_advice_reach(const char *fs);
+enum stk_reach stk_advice_reach(const char *fs);
 uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or the assumption */
 /* Where the files of this usage spend most of their time. */
-enum reach stk_advice_reach_of(const struct stk_usage *u);
+enum stk_reach stk_advice_reach_of(const struct stk_usage *u);
 /* Whether the owner of its files chooses their stripes. */
 bool stk_advice_stripes(const struct stk_usage *u);
 /* The storage its files lie on. */
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
-/* Seconds of the run until the loaders of all ranks have read these bytes, in large requests. */
-double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes);
-/* Bytes that loaders which shuffle read if the program takes `bytes` of a dataset of this size. */
-double stk_advice_windows(const struct advisor *ad, double bytes, double size);
+/* Seconds in which the main loop computes: a loader reads meanwhile. 0: not known. */
+double stk_advice_compute_s(const struct advisor *ad);
+/* Seconds that the run waits for the loaders of all ranks, which read these bytes in large requests
+ * and decode them in cpu_s, while the program computes for compute_s. */
+double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes,
+                         double cpu_s, double compute_s);
 /* Seconds in calls of the library that reads these files, beside its own reads: it unpacks and
  * converts. 0: unknown, or no such library. */
 double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u);
@@ -103,7 +104,7 @@ double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
 bool stk_advice_matters(const struct advisor *ad, double wall_s);
 /* The same, and noticeable: where the pattern alone is no evidence, local files need more. */
-bool stk_advice_felt(const struct advisor *ad, enum reach reach, double wall_s);
+bool stk_advice_felt(const struct advisor *ad, enum stk_reach reach, double wall_s);
 enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s);
 
 /* ---- advice/text.c ---- */
@@ -168,8 +169,6 @@ bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
 
 /* Whether any of its programs is Python; also true when unknown. */
 bool stk_advice_in_python(const struct advisor *ad);
-/* Whether fsync and the like dominate the time of a file's calls that move no data. */
-bool stk_advice_syncs(const struct stk_usage *u);
 /* A database is recognised by the journal beside it, whatever its name: returns the path of the
  * database that `path` is, or is the journal of; NULL: neither. */
 const char *stk_advice_sqlite(struct advisor *ad, const char *path);
@@ -222,9 +221,6 @@ double stk_kind_jumps(const struct stk_usage *u);
  * in 4 MiB requests waits equally long).
  */
 bool stk_kind_read_ahead(const struct stk_usage *u);
-/* Calls that move no data take a second each: they wait for another process (the other end of a
- * named pipe, a lock), not for storage. */
-bool stk_kind_blocks(const struct stk_usage *u);
 /* Evaluation data, not training data, by its name or its directory's (val, test, ...): it is read
  * in order, whole, and without augmentation. */
 bool stk_kind_evaluated(const char *path);

@@ -173,13 +173,13 @@ static double merged_s(const struct advisor *ad, const struct tally *t, double *
     const struct stk_storage *st = stk_advice_storage(ad, t->first);
     struct stk_work large = stk_work_read(st, t->bytes, (double)stk_limits.big_read);
     bool strides = few_strides(t->first); /* all pieces of a part have neighbours */
-    *ideal_s = stk_model_saved_s(st, t->read_s, &t->work, &large);
+    *ideal_s = stk_work_saved_s(st, t->read_s, &t->work, &large);
     if (strides || (!is_random(ad, t->first) && t->random < stk_limits.random * t->reads))
         return *ideal_s;
     if (t->first->use->batch_read) /* a list of rows is still one request per row */
         return 0;
     struct stk_work sorted = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
-    return stk_model_saved_s(st, t->read_s, &t->work, &sorted);
+    return stk_work_saved_s(st, t->read_s, &t->work, &sorted);
 }
 
 /*
@@ -194,7 +194,7 @@ static double buffered_s(const struct advisor *ad, const struct tally *t, double
     if (t->consec < stk_limits.consecutive * t->reads || t->work.requests > t->reads / 2)
         return saved_s;
     double calls = stk_advice_in_python(ad) ? t->reads * stk_limits.interpreter_s : 0;
-    return fmax(0, fmin(t->work.memory_s + calls, t->read_s + calls - stk_model_s(st, &large)));
+    return fmax(0, fmin(t->work.memory_s + calls, t->read_s + calls - stk_work_s(st, &large)));
 }
 
 static void small_reads_of(struct advisor *ad, const char *format)
@@ -242,10 +242,10 @@ void stk_rule_small_reads(struct advisor *ad)
 /* ---- random-reads ---- */
 
 static void random_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t,
-                           enum reach reach)
+                           enum stk_reach reach)
 {
     struct stk_action loader = stk_advice_loader(ad, t->first->name);
-    bool near = reach == REACH_LOCAL || reach == REACH_MEMORY;
+    bool near = reach == STK_REACH_LOCAL || reach == STK_REACH_MEMORY;
     loader.loader.shuffle = stk_kind_evaluated(t->first->name) ? "none" : "block";
     if (!stk_kind_packable(t->first) && stk_kind_library(t->first))
         stk_advice_do(ad, f,
@@ -272,10 +272,11 @@ static double loaded_s(const struct advisor *ad, const struct tally *t)
     const struct stk_storage *st = stk_advice_storage(ad, t->first);
     double once = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
     bool in_order = stk_kind_evaluated(t->first->name);
-    double bytes = in_order ? once : stk_advice_windows(ad, once, t->size);
+    double bytes = in_order ? once : stk_loader_windows(once, t->size, ad->ranks);
     double threads = fmax(1, (double)ad->a->cores / ad->ranks);
     double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)) / threads);
-    return fmax(stk_advice_load_s(ad, st, bytes), unpack);
+    double compute = stk_advice_compute_s(ad) - stk_advice_wall(ad, t->unpack_s);
+    return stk_advice_load_s(ad, st, bytes, unpack, compute);
 }
 
 /* Seconds of the run that the action saves: a loader reads blocks, many at once; sorting merges. */
@@ -286,7 +287,7 @@ static double ordered_s(const struct advisor *ad, const struct tally *t, double 
     if (stk_kind_packable(t->first))
         return *ideal;
     struct stk_work w = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
-    return stk_advice_wall(ad, stk_model_saved_s(st, t->read_s, &t->work, &w));
+    return stk_advice_wall(ad, stk_work_saved_s(st, t->read_s, &t->work, &w));
 }
 
 static void random_reads_of(struct advisor *ad, const char *format)
@@ -295,7 +296,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
     if (t.reads < (double)stk_limits.least_reads ||
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(t.first);
+    enum stk_reach reach = stk_advice_reach_of(t.first);
     double ideal, gain = ordered_s(ad, &t, &ideal);
     double wait = stk_advice_wall(ad, t.read_s + (stk_kind_packable(t.first) ? t.unpack_s : 0));
     /* In the page cache, no order is worse than another. */
@@ -373,7 +374,7 @@ static void prefetch_of(struct advisor *ad, const char *format)
     double compute = fmax(0, ad->run_s - ad->io_wall_s);
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
     struct stk_work whole = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
-    double stream = stk_advice_wall(ad, stk_model_s(st, &whole));
+    double stream = stk_advice_wall(ad, stk_work_s(st, &whole));
     double gain = fmax(0, fmin(fmin(wait, compute), read_span_s(ad, &t) - stream));
     const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
     struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),

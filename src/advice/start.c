@@ -90,7 +90,8 @@ void stk_rule_library_files(struct advisor *ad)
         files += all[i].files;
     }
     /* On a local disk or in memory each of them would take this long. */
-    double near = s > 0 ? files * wall / s * stk_limits.local_latency_s : 0;
+    double each = stk_storage_assumed(STK_REACH_LOCAL).open_s;
+    double near = s > 0 ? files * wall / s * each : 0;
     if (!worst || *worst->folder != '/' || stk_advice_share(ad, wall) < stk_limits.medium_share ||
         !stk_advice_matters(ad, wall - near))
         return;
@@ -106,5 +107,5 @@ void stk_rule_library_files(struct advisor *ad)
     stk_advice_path(ad, f, worst->folder);
     pack_it(ad, f, environment(ad, worst->folder));
     stk_advice_gain(ad, f, wall - near, "The same %s files at %s each.",
-                    stk_advice_count(ad, files), stk_advice_time(ad, stk_limits.local_latency_s));
+                    stk_advice_count(ad, files), stk_advice_time(ad, each));
 }

@@ -164,9 +164,12 @@ void stk_rule_csv_to_records(struct advisor *ad)
     bool records = strcmp(pack.format, "tfrecord") == 0;
     double grown = packed_bytes(&t, records);
     bool mixed = strcmp(loader.loader.shuffle ? loader.loader.shuffle : "block", "none") != 0;
-    double loaded = mixed ? stk_advice_windows(ad, t.bytes, t.size) : t.bytes;
+    double loaded = mixed ? stk_loader_windows(t.bytes, t.size, ad->ranks) : t.bytes;
     loaded *= grown;
-    double better = stk_advice_load_s(ad, st, loaded) + batches_s(ad, &t, records);
+    /* What the program parses, it does not compute any more. */
+    double compute = stk_advice_compute_s(ad) - t.parse_s;
+    double better =
+        stk_advice_load_s(ad, st, loaded, 0, compute) + batches_s(ad, &t, records);
     double gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;

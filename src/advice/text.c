@@ -419,7 +419,7 @@ const char *stk_advice_pace(struct advisor *ad, const struct stk_storage *st)
 {
     return stk_advice_text(ad, "%s per request (%s), %s (%s)", stk_advice_time(ad, st->latency_s),
                            st->latency_measured ? "measured" : "assumed",
-                           stk_advice_rate(ad, st->Bps), st->Bps_measured ? "measured" : "assumed");
+                           stk_advice_rate(ad, st->read_Bps), st->read_measured ? "measured" : "assumed");
 }
 
 const char *stk_advice_calls(struct advisor *ad)

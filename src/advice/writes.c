@@ -21,7 +21,7 @@ struct saved {
 static bool is_checkpoint(const struct stk_usage *u)
 {
     return (u->use->how & STK_USE_CHECKPOINT) && u->n.c[STK_C_WRITE_BYTES] &&
-           stk_advice_reach_of(u) == REACH_SHARED;
+           stk_advice_reach_of(u) == STK_REACH_SHARED;
 }
 
 /* By the process that does so most: ranks that share a file open it at the same time. */
@@ -117,7 +117,8 @@ void stk_rule_checkpoint_local(struct advisor *ad)
     if (!w.first || w.bytes < (double)stk_limits.little ||
         stk_advice_share(ad, wall) < stk_limits.note_share)
         return;
-    double local = w.bytes / stk_limits.local_Bps * (w.s > 0 ? wall / w.s : 0);
+    double rate = stk_storage_assumed(STK_REACH_LOCAL).write_Bps;
+    double local = w.bytes / rate * (w.s > 0 ? wall / w.s : 0);
     /* The program computes while the copy is made, but waits for the last one when it ends. */
     double last = fmax(0, wall / fmax(1, w.times) - after_last_save(ad));
     double gain = fmax(0, wall - local - last);
@@ -157,7 +158,7 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         end = stk_advice_text(ad, ", and the wait for the last copy when the program ends %s",
                               stk_advice_time(ad, last));
     stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s%s, instead of %s.",
-                    stk_advice_size(ad, w.bytes), stk_advice_rate(ad, stk_limits.local_Bps),
+                    stk_advice_size(ad, w.bytes), stk_advice_rate(ad, rate),
                     stk_advice_time(ad, local), end, stk_advice_time(ad, wall));
 }
 
@@ -237,7 +238,7 @@ static void small_writes_in(struct advisor *ad, bool logs)
     st.latency_s = w.s / w.n; /* of a write here */
     struct stk_work now = {.requests = w.n, .bytes = w.bytes};
     struct stk_work large = stk_work_read(&st, w.bytes, (double)stk_limits.big_read);
-    double better = w.s - stk_model_saved_s(&st, w.s, &now, &large);
+    double better = w.s - stk_work_saved_s(&st, w.s, &now, &large);
     double gain = stk_advice_wall(ad, w.s - better);
     if (!stk_advice_matters(ad, gain))
         return;
@@ -271,14 +272,6 @@ void stk_rule_small_writes(struct advisor *ad)
 }
 
 /* ---- fsync-heavy ---- */
-
-bool stk_advice_syncs(const struct stk_usage *u)
-{
-    const uint64_t *c = u->n.c;
-    double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
-    return n >= 1 &&
-           n >= stk_limits.sync_part * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
-}
 
 const char *stk_advice_sqlite(struct advisor *ad, const char *path)
 {
@@ -332,7 +325,7 @@ void stk_rule_fsync_heavy(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         /* The time covers all calls that move no data: use it only where most of them are
          * fsyncs. */
-        if (!stk_advice_syncs(u) || stk_advice_said(ad, "checkpoint-local", u->name))
+        if (!stk_usage_syncs(u) || stk_advice_said(ad, "checkpoint-local", u->name))
             continue;
         worst = worst && worst->meta_s >= u->meta_s ? worst : u;
         syncs += (double)(u->n.c[STK_C_FSYNCS] + u->n.c[STK_C_MSYNCS]);

@@ -212,8 +212,10 @@ int stk_bench_run(struct stk_bench_config *c, uint32_t ranks, bool calibrate_fir
     out->ranks = forks ? ranks : stk_comm_size(c->comm);
     out->is_virtual = c->model.is_virtual;
     out->fs = c->data && c->data->dir ? stk_fs_of_path(c->data->dir) : NULL;
-    if (c->model.shared_Bps > 0)
-        c->model.rate_Bps = c->model.shared_Bps / out->ranks;
+    if (c->model.storage.read_Bps > 0) {
+        double threads = c->w->reader.threads ? (double)c->w->reader.threads : 1;
+        c->model.rate_Bps = stk_storage_share_Bps(&c->model.storage, out->ranks * threads);
+    }
     out->stoker = c->stoker;
     int rc = stk_bench_plan(&plan, c->w, 0, out->ranks, &why);
     if (rc == 0 && forks)

@@ -65,5 +65,5 @@ void stk_bench_spend(struct stk_bench_clock *c, uint64_t bytes)
     while (m->hangs)
         pause();
     if (m->is_virtual)
-        c->now_s += m->latency_s + (m->rate_Bps > 0 ? (double)bytes / m->rate_Bps : 0);
+        c->now_s += m->storage.latency_s + (m->rate_Bps > 0 ? (double)bytes / m->rate_Bps : 0);
 }

@@ -11,11 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The model of storage behind a virtual clock; all zero: the real clock. */
+#include "model/storage.h"
+
+/* The storage behind a virtual clock; all zero: the real clock. */
 struct stk_bench_model {
-    double latency_s;  /* per request */
-    double rate_Bps;   /* of one thread; 0: infinite */
-    double shared_Bps; /* of all ranks together, equally divided, instead; 0: not given */
+    struct stk_storage storage;
+    double rate_Bps; /* of one thread, from that; 0: infinite */
     bool is_virtual;
     bool hangs; /* no request ever returns, on rank hangs_on only */
     uint32_t hangs_on;

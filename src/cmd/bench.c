@@ -58,27 +58,6 @@ static int on_step(void *user, const struct stk_bench_live *live)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static int parse_model(struct stk_run *run, struct stk_bench_model *m)
-{
-    const struct stk_bench_settings *s = run->settings;
-    char rate[32];
-    uint64_t bytes = 0;
-    if (!s->model)
-        return 0;
-    size_t n = strcspn(s->model, ",");
-    const char *latency = s->model + n + (s->model[n] == ',');
-    snprintf(rate, sizeof rate, "%.*s", (int)n, s->model);
-    int rc = stk_parse_size(rate, &bytes, &run->err);
-    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(latency, ","), latency);
-    if (rc == 0 && *rate)
-        rc = stk_parse_duration(rate, &m->latency_s, &run->err);
-    m->rate_Bps = (double)bytes;
-    if (strstr(s->model, ",shared"))
-        m->shared_Bps = (double)bytes;
-    m->is_virtual = true;
-    return rc;
-}
-
 /* Ranks of one node share its cores. */
 static unsigned jobs_of(const struct stk_bench_settings *s)
 {
@@ -248,7 +227,8 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
     c.patience_s = s->patience;
     c.stoker = strcmp(s->reader, "stoker") == 0;
     run_pid = getpid();
-    int rc = parse_model(run, &c.model);
+    int rc = s->model ? stk_storage_parse(s->model, &c.model.storage, &run->err) : 0;
+    c.model.is_virtual = s->model != NULL;
     if (rc == 0 && s->find_max && s->comm)
         rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                          "--find-max changes the number of ranks: run it without mpirun or srun");

@@ -12,7 +12,7 @@
 #include "host/memory.h"
 #include "report/stage_plan.h"
 #include "stage/cost_profile.h"
-#include "stage/measure.h"
+#include "model/measure.h"
 
 static int stopped(void *user)
 {
@@ -22,16 +22,16 @@ static int stopped(void *user)
 
 /* ---- rates that the user gives ---- */
 
-static double *rate_of(struct stk_cost_rates *r, const char *name, size_t n)
+static double *rate_of(struct stk_cost_case *c, const char *name, size_t n)
 {
     const struct {
         const char *name;
         double *value;
-    } known[] = {{"source", &r->source_Bps},
-                 {"source-all", &r->source_all_Bps},
-                 {"write", &r->write_Bps},
-                 {"read", &r->read_Bps},
-                 {"fabric", &r->fabric_Bps}};
+    } known[] = {{"source", &c->source.read_Bps},
+                 {"source-all", &c->source.all_Bps},
+                 {"write", &c->target.write_Bps},
+                 {"read", &c->target.read_Bps},
+                 {"fabric", &c->fabric_Bps}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].name) == n && strncmp(known[i].name, name, n) == 0)
             return known[i].value;
@@ -39,12 +39,12 @@ static double *rate_of(struct stk_cost_rates *r, const char *name, size_t n)
 }
 
 /* "source=2G,write=800M": bytes per second. */
-static int read_rates(struct stk_run *run, const char *text, struct stk_cost_rates *r)
+static int read_rates(struct stk_run *run, const char *text, struct stk_cost_case *c)
 {
     char word[64];
     for (const char *at = text; at && *at;) {
         size_t n = strcspn(at, ","), name = strcspn(at, "=");
-        double *value = name < n ? rate_of(r, at, name) : NULL;
+        double *value = name < n ? rate_of(c, at, name) : NULL;
         uint64_t bytes = 0;
         snprintf(word, sizeof word, "%.*s", name < n ? (int)(n - name - 1) : 0, at + name + 1);
         if (!value || n >= sizeof word || stk_parse_size(word, &bytes, NULL) < 0 || !bytes)
@@ -90,31 +90,33 @@ static void take(double *to, double measured)
     *to = *to > 0 ? *to : measured;
 }
 
-static double per_file(double per_s)
+/* What neither the user nor a profile has given. */
+static void complete(struct stk_storage *st, const struct stk_storage *measured)
 {
-    return per_s > 0 ? 1 / per_s : 0;
+    take(&st->read_Bps, measured->read_Bps);
+    take(&st->stream_Bps, measured->stream_Bps);
+    take(&st->write_Bps, measured->write_Bps);
+    take(&st->open_s, measured->open_s);
+    take(&st->latency_s, measured->latency_s);
+    take(&st->create_s, measured->create_s);
 }
 
-/* What the user has not given. */
 static void measure(struct stk_stage_job *job, const struct stk_fs_facts *src,
-                    struct stk_cost_rates *r, struct stk_buf *from)
+                    struct stk_cost_case *c, struct stk_buf *from)
 {
     struct stk_measure_how how = {.stop = stopped};
     struct stk_measured m;
     const struct stk_target *t = job->at.target;
-    if (!(r->source_Bps > 0)) {
+    if (!(c->source.read_Bps > 0)) {
         stk_measure_data(job->src.path, src->fs, src->reach == STK_REACH_MEMORY, &how, &m);
-        /* The rate of small files includes their opening. */
-        take(&r->source_Bps, m.small_Bps > 0 ? m.small_Bps : m.read_Bps);
-        take(&r->source_file_s, m.small_Bps > 0 ? 0 : per_file(m.opens_per_s));
+        complete(&c->source, &m.storage);
         stk_buf_printf(from, "%ssource measured just now (%s)", from->len ? ", " : "",
                        m.way[0] ? m.way : "not known");
     }
-    if (t && t->verdict == STK_TARGET_FITS && !(r->write_Bps > 0 && r->read_Bps > 0)) {
+    if (t && t->verdict == STK_TARGET_FITS &&
+        !(c->target.write_Bps > 0 && c->target.read_Bps > 0)) {
         stk_measure_folder(t->path, t->facts.fs, t->facts.reach == STK_REACH_MEMORY, &how, &m);
-        take(&r->write_Bps, m.write_Bps);
-        take(&r->read_Bps, m.read_Bps);
-        take(&r->write_file_s, per_file(m.creates_per_s));
+        complete(&c->target, &m.storage);
         stk_buf_printf(from, "%starget measured just now (%s)", from->len ? ", " : "",
                        m.way[0] ? m.way : "not known");
     }
@@ -163,7 +165,7 @@ int stk_stage_plan(struct stk_stage_job *job, const char *dst)
         .background = job->s->background,
         .cache_bytes = stk_memory_free()};
     int rc = read_profile(job, &c, &from);
-    rc = rc ? rc : read_rates(run, job->s->rates, &c.rate);
+    rc = rc ? rc : read_rates(run, job->s->rates, &c);
     rc = rc ? rc : stk_stage_place(job, dst, &job->src, job->src.bytes);
     if (rc == STK_E_UNSUPPORTED) { /* no folder takes it: the plan says so */
         run->err = (struct stk_err){0};
@@ -172,7 +174,7 @@ int stk_stage_plan(struct stk_stage_job *job, const char *dst)
     if (rc == 0) {
         (void)stk_fs_facts(job->src.path, NULL, &src);
         c.source_local = src.reach == STK_REACH_LOCAL || src.reach == STK_REACH_MEMORY;
-        measure(job, &src, &c.rate, &from);
+        measure(job, &src, &c, &from);
     }
     if (rc == 0 && stopped(NULL))
         rc = stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");

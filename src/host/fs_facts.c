@@ -33,7 +33,7 @@ struct question {
     bool nearest, no_purge;
 };
 
-static enum stk_reach reach_of(const struct stk_fs *fs)
+enum stk_reach stk_reach_of(const struct stk_fs *fs)
 {
     if (!fs->magic)
         return STK_REACH_UNKNOWN;
@@ -57,7 +57,7 @@ static enum stk_reach reach_of_overlay(const struct stk_mount *m, enum stk_reach
     struct statfs sf;
     if (!m->upper[0] || statfs(m->upper, &sf) != 0)
         return reach;
-    return reach_of(stk_fs_by_magic((uint64_t)sf.f_type));
+    return stk_reach_of(stk_fs_by_magic((uint64_t)sf.f_type));
 }
 
 static void take_kind(const struct stk_mount *m, const struct statfs *sf, struct stk_fs_facts *f)
@@ -68,7 +68,7 @@ static void take_kind(const struct stk_mount *m, const struct statfs *sf, struct
     if (by_mount && named)
         fs = named;
     snprintf(f->fs, sizeof f->fs, "%s", by_mount ? m->type : fs->magic ? fs->name : "");
-    f->reach = is_fuse(fs) ? reach_of_fuse(m->type) : reach_of(fs);
+    f->reach = is_fuse(fs) ? reach_of_fuse(m->type) : stk_reach_of(fs);
     if (strcmp(fs->name, "overlay") == 0)
         f->reach = reach_of_overlay(m, f->reach);
     f->stripes = fs->stripes;
@@ -162,7 +162,7 @@ static void take_mount(struct stk_fs_facts *f)
     const struct stk_fs *fs = stk_fs_by_name(m.type);
     snprintf(f->fs, sizeof f->fs, "%s", m.type);
     snprintf(f->point, sizeof f->point, "%s", m.point);
-    f->reach = fs ? reach_of(fs) : STK_REACH_UNKNOWN;
+    f->reach = fs ? stk_reach_of(fs) : STK_REACH_UNKNOWN;
 }
 
 int stk_fs_facts(const char *path, const struct stk_fs_look *look, struct stk_fs_facts *out)

@@ -14,6 +14,8 @@
 enum stk_reach { STK_REACH_UNKNOWN, STK_REACH_LOCAL, STK_REACH_MEMORY, STK_REACH_SHARED };
 /* "not known", "local disk", "memory", "shared" */
 const char *stk_reach_name(enum stk_reach reach);
+struct stk_fs;
+enum stk_reach stk_reach_of(const struct stk_fs *fs);
 
 struct stk_fs_facts {
     char path[4096];  /* absolute, without links */

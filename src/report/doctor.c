@@ -138,10 +138,10 @@ static void speed_row(const struct stk_survey_fs *fs, struct stk_grid *g)
     struct stk_buf path = STK_BUF_INIT;
     char a[32], b[32], c[32], e[32], l[32];
     stk_grid_row(g, stk_word_cut(&path, shown_path(fs), SIZE_MAX),
-                 known_rate(m->read_Bps, a, sizeof a), known_rate(m->write_Bps, b, sizeof b),
+                 known_rate(m->large_Bps, a, sizeof a), known_rate(m->storage.write_Bps, b, sizeof b),
                  known_count(m->creates_per_s, c, sizeof c),
                  known_count(m->opens_per_s, e, sizeof e),
-                 m->latency_s > 0 ? stk_format_duration(m->latency_s, l, sizeof l) : "-",
+                 m->storage.latency_s > 0 ? stk_format_duration(m->storage.latency_s, l, sizeof l) : "-",
                  m->way[0] ? m->way : "-");
     stk_buf_release(&path);
 }

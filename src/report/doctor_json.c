@@ -10,12 +10,12 @@ static void put_speed_json(const struct stk_survey_fs *fs, struct stk_jw *w)
     const struct {
         const char *name;
         double v;
-    } rate[] = {{"read_Bps", m->read_Bps},
+    } rate[] = {{"read_Bps", m->large_Bps},
                 {"small_files_Bps", m->small_Bps},
-                {"write_Bps", m->write_Bps},
+                {"write_Bps", m->storage.write_Bps},
                 {"creates_per_s", m->creates_per_s},
                 {"opens_per_s", m->opens_per_s},
-                {"latency_s", m->latency_s}};
+                {"latency_s", m->storage.latency_s}};
     stk_jw_key(w, "speed");
     if (!fs->measured) {
         stk_jw_null(w);

@@ -9,6 +9,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "model/measure.h"
 #include "report/grid.h"
 #include "report/report_priv.h"
 
@@ -259,15 +260,19 @@ void stk_targets_json(const struct stk_targets *t, struct stk_jw *w)
     put_list(t, w);
 }
 
-static void put_rates(const struct stk_cost_rates *r, struct stk_jw *w)
+static void put_rates(const struct stk_cost_case *c, struct stk_jw *w)
 {
     const struct {
         const char *name;
         double v;
-    } rate[] = {{"source_Bps", r->source_Bps},       {"source_all_Bps", r->source_all_Bps},
-                {"source_file_s", r->source_file_s}, {"write_Bps", r->write_Bps},
-                {"write_file_s", r->write_file_s},   {"read_Bps", r->read_Bps},
-                {"read_file_s", r->read_file_s},     {"fabric_Bps", r->fabric_Bps}};
+    } rate[] = {{"source_Bps", c->source.read_Bps},
+                {"source_all_Bps", c->source.all_Bps},
+                {"source_file_s", stk_cost_file_s(&c->source)},
+                {"write_Bps", c->target.write_Bps},
+                {"write_file_s", c->target.create_s / STK_MEASURE_READERS},
+                {"read_Bps", c->target.read_Bps},
+                {"read_file_s", stk_cost_file_s(&c->target)},
+                {"fabric_Bps", c->fabric_Bps}};
     for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
         stk_jw_put_known_f64(w, rate[i].name, rate[i].v > 0 ? rate[i].v : -1);
 }
@@ -281,7 +286,7 @@ static void put_cost_json(const struct stk_stage_plan *p, struct stk_jw *w)
     stk_jw_put_u64(w, "nodes", p->asked->nodes ? p->asked->nodes : 1);
     stk_jw_put_known_i64(w, "epochs", p->asked->epochs ? (int64_t)p->asked->epochs : -1);
     stk_jw_put_str(w, "rates", p->rates);
-    put_rates(&p->asked->rate, w);
+    put_rates(p->asked, w);
     stk_jw_put_known_f64(w, "training_Bps", p->asked->need_Bps > 0 ? p->asked->need_Bps : -1);
     stk_jw_key(w, "ways");
     stk_jw_open(w, '[');

@@ -6,7 +6,8 @@
  *     read once         max(D / B, D / (N b), D / F, D / W)
  *     sharded           max(D / B, D / (N b), (r - 1) D / (N F), r D / (N W))
  *
- * plus a time per file. An epoch reads each sample once, all nodes together.
+ * or the time that its files take, if that is longer (model/work.h). An epoch reads each sample once,
+ * all nodes together.
  */
 #include "stage/cost.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "model/measure.h"
 
 const char *stk_cost_way_name(enum stk_cost_way way)
 {
@@ -30,10 +32,31 @@ const char *stk_cost_verdict_name(enum stk_cost_verdict v)
 
 /* ---- seconds ------------------------------------------------------------------------------ */
 
-/* Of a transfer; NAN if the rate is unknown. */
-static double seconds(double bytes, double Bps)
+/* As many threads as the storage was measured with: what more of them would gain is not known. */
+#define LANES STK_MEASURE_READERS
+
+static double fabric_s(double bytes, double Bps)
 {
     return bytes <= 0 ? 0 : Bps > 0 ? bytes / Bps : NAN;
+}
+
+double stk_cost_file_s(const struct stk_storage *st)
+{
+    return (st->open_s + st->latency_s) / LANES;
+}
+
+/* One of n nodes that do the same. */
+static double read_s(const struct stk_storage *st, double bytes, double files, double n)
+{
+    struct stk_work w = {
+        .opens = files, .requests = files, .bytes = bytes, .lanes = LANES, .clients = n};
+    return stk_work_s(st, &w);
+}
+
+static double write_s(const struct stk_storage *st, double bytes, double files)
+{
+    struct stk_work w = {.creates = files, .written = bytes, .lanes = LANES};
+    return stk_work_s(st, &w);
 }
 
 struct parts {
@@ -52,23 +75,19 @@ static struct stk_cost_time slowest(const struct parts *p)
     return t;
 }
 
-/* all_bytes leave the source in all, node_bytes of them to the busiest node. If the rate for all
- * nodes is unknown, nodes may have to share the rate of one. */
-static void source_time(const struct stk_cost_case *c, double all_bytes, double node_bytes,
-                        double node_files, struct parts *p)
-{
-    const struct stk_cost_rates *r = &c->rate;
-    double files_s = node_files * r->source_file_s;
-    double node = seconds(node_bytes, r->source_Bps) + files_s;
-    double all = seconds(all_bytes, r->source_all_Bps) + files_s;
-    p->source_least = r->source_all_Bps > 0 ? fmax(node, all) : node;
-    p->source_most =
-        r->source_all_Bps > 0 ? fmax(node, all) : seconds(all_bytes, r->source_Bps) + files_s;
-}
-
 static unsigned nodes_of(const struct stk_cost_case *c)
 {
     return c->nodes ? c->nodes : 1;
+}
+
+/* Each node reads these bytes. If the rate for all nodes is unknown, they may have to share the
+ * rate of one. */
+static void source_time(const struct stk_cost_case *c, double bytes, double files, struct parts *p)
+{
+    struct stk_storage shared = c->source;
+    shared.all_Bps = shared.all_Bps > 0 ? shared.all_Bps : shared.read_Bps;
+    p->source_least = read_s(&c->source, bytes, files, nodes_of(c));
+    p->source_most = read_s(&shared, bytes, files, nodes_of(c));
 }
 
 /* Copies of each file in the sharded way: never more than nodes. */
@@ -80,19 +99,17 @@ static double copies_of(const struct stk_cost_case *c)
 
 static void compute_ways(const struct stk_cost_case *c, struct stk_cost *out)
 {
-    const struct stk_cost_rates *r = &c->rate;
     double D = (double)c->bytes, files = (double)c->files, n = nodes_of(c), k = copies_of(c);
-    struct parts p = {0};
-    p.target = seconds(D, r->write_Bps) + files * r->write_file_s;
-    source_time(c, n * D, D, files, &p);
+    struct parts p = {.target = write_s(&c->target, D, files)};
+    source_time(c, D, files, &p);
     out->way[STK_COST_NAIVE] = slowest(&p);
     out->way[STK_COST_ONCE] = out->way[STK_COST_SHARD] = (struct stk_cost_time){NAN, NAN, NULL};
     if (nodes_of(c) == 1)
         return;
-    source_time(c, D, D / n, files / n, &p);
-    p.fabric = seconds(D * (n - 1) / n, r->fabric_Bps);
+    source_time(c, D / n, files / n, &p);
+    p.fabric = fabric_s(D * (n - 1) / n, c->fabric_Bps);
     out->way[STK_COST_ONCE] = slowest(&p);
-    p.fabric = seconds((k - 1) * D / n, r->fabric_Bps);
+    p.fabric = fabric_s((k - 1) * D / n, c->fabric_Bps);
     p.target *= k / n;
     out->way[STK_COST_SHARD] = slowest(&p);
 }
@@ -121,25 +138,21 @@ static double lru_share(double x)
 }
 
 /* Reading at `Bps` per node takes at least as long as the training needs for the data. */
-static double epoch_s(const struct stk_cost_case *c, double share, double Bps, double all_Bps,
-                      double file_s)
+static double epoch_s(const struct stk_cost_case *c, double share, const struct stk_storage *st)
 {
     double n = nodes_of(c), bytes = (double)c->bytes * share, files = (double)c->files * share;
-    double s = seconds(bytes / n, Bps) + files / n * file_s;
-    if (all_Bps > 0)
-        s = fmax(s, seconds(bytes, all_Bps));
-    return c->need_Bps > 0 ? fmax(s, (double)c->bytes / c->need_Bps) : s;
+    double s = read_s(st, bytes / n, files / n, n);
+    return c->need_Bps > 0 && !isnan(s) ? fmax(s, (double)c->bytes / c->need_Bps) : s;
 }
 
 static void compute_epochs(const struct stk_cost_case *c, struct stk_cost *out)
 {
-    const struct stk_cost_rates *r = &c->rate;
     double data = (double)c->bytes;
     out->cached_share = c->cache_bytes && c->bytes ? lru_share((double)c->cache_bytes / data) : NAN;
     double read = isnan(out->cached_share) ? 1 : 1 - out->cached_share;
-    out->first_epoch_s = epoch_s(c, 1, r->source_Bps, r->source_all_Bps, r->source_file_s);
-    out->source_epoch_s = epoch_s(c, read, r->source_Bps, r->source_all_Bps, r->source_file_s);
-    out->target_epoch_s = epoch_s(c, read, r->read_Bps, 0, r->read_file_s);
+    out->first_epoch_s = epoch_s(c, 1, &c->source);
+    out->source_epoch_s = epoch_s(c, read, &c->source);
+    out->target_epoch_s = epoch_s(c, read, &c->target);
     out->saved_s = out->source_epoch_s - out->target_epoch_s;
 }
 
@@ -166,11 +179,10 @@ static void compute_pay(const struct stk_cost_case *c, struct stk_cost *out)
 
 static const char *missing_rate(const struct stk_cost_case *c)
 {
-    const struct stk_cost_rates *r = &c->rate;
-    return !(r->source_Bps > 0)  ? "the source is read"
-           : !(r->write_Bps > 0) ? "the target is written"
-           : !(r->read_Bps > 0)  ? "the target is read"
-                                 : "something";
+    return !(c->source.read_Bps > 0)    ? "the source is read"
+           : !(c->target.write_Bps > 0) ? "the target is written"
+           : !(c->target.read_Bps > 0)  ? "the target is read"
+                                        : "something";
 }
 
 static void judge_slow(const struct stk_cost_case *c, struct stk_cost *out)

@@ -2,7 +2,7 @@
  * cost.h - whether staging pays: the seconds it takes in each way, what it saves per epoch, after
  * how many epochs it has paid, and the plain reasons why it will not.
  *
- * Arithmetic only. Rates come from measurements (stage/measure.h), a profile or the user. An
+ * Arithmetic only. The storages come from measurements (model/measure.h), a profile or the user. An
  * unknown rate is 0; what follows from it is unknown (NAN), never a guess.
  */
 #ifndef STK_STAGE_COST_H
@@ -11,18 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of one node, unless it says otherwise. 0: not known. */
-struct stk_cost_rates {
-    double source_Bps;     /* reads of the source by one node */
-    double source_all_Bps; /* … by all nodes together; 0: not known, between one node's rate and N
-                            * times that */
-    double source_file_s;  /* per file on top of its bytes, with the copier's parallelism */
-    double write_Bps;      /* to the target, synced */
-    double write_file_s;   /* per file on top of its bytes */
-    double read_Bps;       /* from the target */
-    double read_file_s;    /* per file on top of its bytes */
-    double fabric_Bps;     /* into a node, from other nodes */
-};
+#include "model/work.h"
 
 struct stk_cost_case {
     uint64_t bytes, files; /* of the source */
@@ -33,7 +22,9 @@ struct stk_cost_case {
     double need_Bps;       /* what the training consumes, all nodes together; 0: not known */
     bool source_local;     /* the source is on a disk or in memory of this node */
     bool background;       /* training runs while the copy is made */
-    struct stk_cost_rates rate;
+    /* A client is a node. source.all_Bps 0: not known, between one node's rate and N times that. */
+    struct stk_storage source, target;
+    double fabric_Bps; /* into a node, from other nodes; 0: not known */
 };
 
 enum stk_cost_way { STK_COST_NAIVE, STK_COST_ONCE, STK_COST_SHARD, STK_COST_WAYS };
@@ -69,6 +60,8 @@ struct stk_cost {
     char reason[320]; /* one sentence, with the numbers */
 };
 
+/* Seconds per file on top of its bytes. */
+double stk_cost_file_s(const struct stk_storage *st);
 void stk_cost_compute(const struct stk_cost_case *c, struct stk_cost *out);
 
 #endif

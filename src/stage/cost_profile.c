@@ -3,22 +3,13 @@
 
 #include <string.h>
 
-#include "advice/model.h"
+#include "model/fit.h"
 #include "host/fs.h"
 
 static bool is_below(const char *name, const char *path)
 {
     size_t n = strlen(path);
     return strncmp(name, path, n) == 0 && (name[n] == '/' || !name[n]);
-}
-
-static enum reach reach_of(const char *name)
-{
-    const struct stk_fs *fs = stk_fs_by_name(name);
-    return !fs || !fs->magic ? REACH_UNKNOWN
-           : fs->memory      ? REACH_MEMORY
-           : fs->network     ? REACH_SHARED
-                             : REACH_LOCAL;
 }
 
 /* Time in which the training loop did not wait for files. */
@@ -39,11 +30,15 @@ bool stk_cost_take_profile(const struct stk_analysis *a, const char *path, struc
         }
     if (!(bytes > 0) || !fs)
         return false;
-    struct stk_storage st = stk_storage_fit(a, fs, reach_of(fs));
-    if (st.Bps_measured)
-        c->rate.source_Bps = st.Bps;
-    if (st.latency_measured)
-        c->rate.source_file_s = st.open_s;
+    const struct stk_fs *known = stk_fs_by_name(fs);
+    struct stk_storage st =
+        stk_storage_fit(a, fs, known ? stk_reach_of(known) : STK_REACH_UNKNOWN);
+    if (st.read_measured)
+        c->source.read_Bps = st.read_Bps;
+    if (st.latency_measured) {
+        c->source.open_s = st.open_s;
+        c->source.latency_s = st.latency_s;
+    }
     if (busy_s(a) > 0)
         c->need_Bps = bytes / busy_s(a);
     return true;

@@ -7,7 +7,7 @@
 #define STK_STAGE_SURVEY_H
 
 #include "sched/comm.h"
-#include "stage/measure.h"
+#include "model/measure.h"
 #include "stage/target.h"
 
 /* A file system, or a path that the user asked about. */

@@ -7,45 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/units.h"
-#include "load/options.h"
-#include "stage/measure.h"
+#include "model/measure.h"
+#include "model/work.h"
 #include "tune/priv.h"
 
-#define LOADER_WINDOW  (double)STK_LOADER_BYTES(STK_LOADER_WINDOW_MIB)
-#define TOUCH_BPS      2e9        /* at which the kernel gives a process memory that it has not used before */
 #define MEASURE_S      0.2
 #define MEASURE_BYTES  (32u << 20)
 #define TRUSTED        1.5 /* a model that misses the baseline by more than this drops nothing */
 
 /* ---- storage -------------------------------------------------------------------------------- */
 
-static const struct stk_tune_storage in_memory = {
-    .latency_s = 2e-6, .read_Bps = 4e9, .open_s = 1e-5, .write_Bps = 2e9};
-
-static void take_measured(const struct stk_measured *m, struct stk_tune_storage *out)
+/* All ranks run on this node, and share what it gets. */
+static void take(struct stk_storage *to, const struct stk_storage *from, const struct stk_fs *fs)
 {
-    *out = (struct stk_tune_storage){.latency_s = m->latency_s,
-                                     .read_Bps = m->read_Bps > 0 ? m->read_Bps : m->small_Bps,
-                                     .write_Bps = m->write_Bps,
-                                     .open_s = m->opens_per_s > 0 ? 1 / m->opens_per_s : 0};
-    /* An open was measured with its first request. */
-    out->open_s = fmax(out->open_s - m->latency_s, 0);
-}
-
-/* "100M,1ms": what --virtual-storage says. */
-static void take_virtual(const char *text, struct stk_tune_storage *out)
-{
-    char rate[32];
-    uint64_t bytes = 0;
-    size_t n = strcspn(text, ",");
-    snprintf(rate, sizeof rate, "%.*s", (int)(n < 31 ? n : 31), text);
-    (void)stk_parse_size(rate, &bytes, NULL);
-    out->read_Bps = out->write_Bps = (double)bytes;
-    text += n + (text[n] == ',');
-    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(text, ","), text);
-    (void)stk_parse_duration(rate, &out->latency_s, NULL);
-    out->open_s = out->latency_s;
+    *to = *from;
+    stk_storage_on(to, fs);
+    to->all_Bps = from->all_Bps > 0 || isinf(from->read_Bps) ? from->all_Bps : from->read_Bps;
 }
 
 static double lanes_of(const struct stk_tune_subject *s, const struct stk_workload *w);
@@ -54,12 +31,13 @@ static double lanes_of(const struct stk_tune_subject *s, const struct stk_worklo
  * under way together share the rate. */
 static void take_pilot(struct stk_tune_subject *s)
 {
-    double wire = s->storage.read_Bps > 0 ? s->request_bytes / s->storage.read_Bps : 0;
+    struct stk_storage *st = &s->storage;
+    double wire = st->read_Bps > 0 ? s->request_bytes / st->read_Bps : 0;
     double own = s->request_s - wire * lanes_of(s, &s->w) * (double)s->ranks;
     if (s->open_s > 0)
-        s->storage.open_s = s->open_s;
+        st->open_s = st->ask_s = s->open_s;
     if (s->request_s > 0)
-        s->storage.latency_s = fmax(own, fmin(s->storage.latency_s, s->request_s));
+        st->latency_s = fmax(own, fmin(st->latency_s, s->request_s));
 }
 
 /* Small files say little about the rate of large requests. */
@@ -67,10 +45,22 @@ static void measure_beside(struct stk_tuner *t, const struct stk_measure_how *ho
 {
     const struct stk_fs *fs = stk_fs_of_path(t->work.path);
     struct stk_measured m;
-    if (t->plan->storage || stk_measure_folder(t->work.path, fs->name, fs->memory, how, &m) != 0)
+    if (stk_measure_folder(t->work.path, fs->name, fs->memory, how, &m) != 0)
         return;
-    t->s.storage.read_Bps = fmax(t->s.storage.read_Bps, m.read_Bps);
-    t->s.storage.write_Bps = m.write_Bps;
+    struct stk_storage *st = &t->s.storage;
+    if (m.storage.read_Bps > st->read_Bps)
+        st->read_Bps = st->stream_Bps = st->all_Bps = m.storage.read_Bps;
+    st->write_Bps = m.storage.write_Bps;
+}
+
+static void measure_near(struct stk_tune_near *n, const struct stk_measure_how *how)
+{
+    const struct stk_storage memory = stk_storage_assumed(STK_REACH_MEMORY);
+    struct stk_measured m;
+    if (n->fs->memory)
+        take(&n->storage, &memory, n->fs);
+    else if (stk_measure_folder(n->path, n->fs->name, false, how, &m) == 0)
+        take(&n->storage, &m.storage, n->fs);
 }
 
 void stk_tune_measure_storage(struct stk_tuner *t)
@@ -80,41 +70,34 @@ void stk_tune_measure_storage(struct stk_tuner *t)
                                         .stop = stk_tuner_tick,
                                         .user = t};
     struct stk_measured m;
+    struct stk_storage given;
     if (stk_tuner_doing(t, "measuring the storage"))
         return;
-    if (t->plan->storage)
-        take_virtual(t->plan->storage, &t->s.storage);
-    else if (t->s.source &&
-             stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
-        take_measured(&m, &t->s.storage);
-    measure_beside(t, &how);
-    if (!t->plan->storage)
+    if (t->plan->storage) {
+        if (stk_storage_parse(t->plan->storage, &given, NULL) == 0)
+            take(&t->s.storage, &given, NULL);
+    } else {
+        if (t->s.source &&
+            stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
+            take(&t->s.storage, &m.storage, t->s.fs);
+        measure_beside(t, &how);
         take_pilot(&t->s);
-    for (size_t i = 0; i < t->s.nnear; i++) {
-        struct stk_tune_near *n = &t->s.near[i];
-        if (n->fs->memory)
-            n->storage = in_memory;
-        else if (stk_measure_folder(n->path, n->fs->name, false, &how, &m) == 0)
-            take_measured(&m, &n->storage);
     }
+    for (size_t i = 0; i < t->s.nnear; i++)
+        measure_near(&t->s.near[i], &how);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
-
-/* What the batch of one rank asks for. */
-struct batch {
-    double opens, requests, bytes;
-};
 
 static double at_least_one(double v)
 {
     return v < 1 ? 1 : v;
 }
 
-/* Of the groups of a replay from number `first` on. */
-static struct batch of_groups(const struct stk_workload *w, size_t first)
+/* The batch of one rank: of the groups of a replay from number `first` on. */
+static struct stk_work of_groups(const struct stk_workload *w, size_t first)
 {
-    struct batch b = {0};
+    struct stk_work b = {0};
     for (size_t i = first; i < w->ngroups; i++) {
         const struct stk_bench_group *g = &w->group[i];
         double share = (double)w->training.batch / (double)(g->per ? g->per : 1);
@@ -123,7 +106,8 @@ static struct batch of_groups(const struct stk_workload *w, size_t first)
         double bytes = (double)(g->bytes ? g->bytes : 0);
         if (!g->bytes)
             bytes = (double)g->opens * stk_dist_mean(&g->size);
-        b.opens += share * (double)(g->opens + g->stats);
+        b.opens += share * (double)g->opens;
+        b.asks += share * (double)g->stats;
         b.requests += share * (double)g->requests;
         b.bytes += share * bytes;
     }
@@ -138,11 +122,11 @@ static double stored_share(const struct stk_tune_subject *s, const struct stk_wo
     return w->dataset.compression != STK_COMPRESSION_NONE && all > 0 ? (double)s->bytes / all : 1;
 }
 
-static struct batch of_workload(const struct stk_tune_subject *s, const struct stk_workload *w)
+static struct stk_work of_workload(const struct stk_tune_subject *s, const struct stk_workload *w)
 {
     double n = (double)w->training.batch, m = stk_dist_mean(&w->dataset.record);
     double per_file = (double)w->dataset.samples_per_file, transfer = (double)w->access.transfer_bytes;
-    struct batch b = {.opens = n / per_file, .bytes = n * m * stored_share(s, w)};
+    struct stk_work b = {.opens = n / per_file, .bytes = n * m * stored_share(s, w)};
     if (w->ngroups)
         return of_groups(w, 0);
     if (w->dataset.format == STK_BENCH_HDF5)
@@ -167,8 +151,7 @@ static double lanes_of(const struct stk_tune_subject *s, const struct stk_worklo
 /* How a candidate reads. */
 struct way {
     const struct stk_workload *w;
-    const struct stk_tune_storage *st;
-    bool served; /* that storage is served by CPUs of this node: memory, FUSE */
+    const struct stk_storage *st;
     bool loader, packed;
     bool unpacks; /* the copy that it reads is compressed */
     double shrunk; /* bytes of the packed data per byte of the data */
@@ -192,7 +175,7 @@ static double think_seconds(const struct stk_workload *w)
 /* CPU seconds per batch in which the program decodes and unpacks. That of a program that was profiled
  * is in reader.think. */
 static double program_seconds(const struct stk_tune_subject *s, const struct stk_workload *w,
-                              const struct batch *b)
+                              const struct stk_work *b)
 {
     bool more = !w->ngroups && w->dataset.compression != STK_COMPRESSION_NONE;
     return think_seconds(w) + (more ? s->unpack.program_s * b->bytes : 0);
@@ -212,38 +195,41 @@ static double once_bytes(const struct stk_tune_subject *s, const struct way *y, 
     return fmin(bytes, (double)s->bytes / (double)s->ranks / steps_of(s, y));
 }
 
+/* CPUs of a rank. */
+static double cpus_of(const struct stk_tune_subject *s)
+{
+    return at_least_one((double)s->cpus / (double)s->ranks);
+}
+
 /* Seconds of I/O and decoding per step, pipelined, by the program itself. */
 static double program_io_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
-    struct batch b = of_workload(s, y->w);
-    double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
-    double think = program_seconds(s, y->w, &b);
-    double workers = fmin(lanes, at_least_one((double)s->cpus / ranks));
-    double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
-    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
-    return fmax(fmax((waits + wire + think) / lanes, ranks * wire), think / workers);
+    struct stk_work b = of_workload(s, y->w);
+    b.cpu_s = program_seconds(s, y->w, &b);
+    b.lanes = lanes_of(s, y->w);
+    b.cpus = cpus_of(s);
+    b.clients = (double)s->ranks;
+    return stk_work_s(y->st, &b);
 }
 
 /* The same by stoker's loader, with all CPUs. What is read beside the dataset stays as it is, and so
  * does what else the program does with a sample, unless it only decodes pictures. */
 static double loader_io_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
-    struct batch b = of_workload(s, y->w), rest = of_groups(y->w, 1);
-    double ranks = (double)s->ranks, lanes = lanes_of(s, y->w);
-    double cpus = at_least_one((double)s->cpus / ranks);
-    double think = y->w->reader.decode ? 0 : think_seconds(y->w);
+    struct stk_work b = of_workload(s, y->w), rest = of_groups(y->w, 1);
+    double cpus = cpus_of(s), think = y->w->reader.decode ? 0 : think_seconds(y->w);
     double bytes = once_bytes(s, y, b.bytes - rest.bytes), decode = loader_seconds(s, y, bytes);
-    b.bytes = bytes * y->shrunk;
-    if (y->packed) {
-        b.opens = 0;
-        b.requests = b.bytes / (double)STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB);
+    struct stk_work io = stk_loader_work(y->st, bytes * y->shrunk);
+    if (!y->packed) {
+        io.opens = b.opens;
+        io.asks = b.asks;
+        io.requests = b.requests;
     }
-    double beside = rest.opens * y->st->open_s + rest.requests * y->st->latency_s;
-    double waits = b.opens * y->st->open_s + b.requests * y->st->latency_s;
-    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
-    double work = (think + decode) / cpus + (y->served ? ranks * wire : 0);
-    return fmax(fmax(waits / STK_IO_DEPTH, ranks * wire),
-                fmax(fmax(think / fmin(lanes, cpus), work), beside / lanes));
+    io.clients = rest.clients = (double)s->ranks;
+    rest.lanes = lanes_of(s, y->w);
+    double moved = y->st->served ? io.clients * io.bytes / y->st->read_Bps : 0;
+    double work = fmax((think + decode) / cpus + moved, think / fmin(rest.lanes, cpus));
+    return stk_slower(stk_slower(stk_work_s(y->st, &io), stk_work_s(y->st, &rest)), work);
 }
 
 static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
@@ -255,10 +241,9 @@ static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
  * buffers are new, those of what it unpacks as well. */
 static double first_window(const struct stk_tune_subject *s, const struct way *y)
 {
-    double ranks = (double)s->ranks, all = (double)s->bytes / ranks;
-    double bytes = fmin(LOADER_WINDOW, y->shrunk * all);
-    double touched = bytes + (y->unpacks ? fmin(LOADER_WINDOW, all) : 0);
-    return ranks * (y->st->read_Bps > 0 ? bytes / y->st->read_Bps : 0) + touched / TOUCH_BPS;
+    double all = (double)s->bytes / (double)s->ranks, bytes = stk_loader_window(y->shrunk * all);
+    double touched = bytes + (y->unpacks ? stk_loader_window(all) : 0);
+    return stk_loader_first_s(y->st, bytes, (double)s->ranks, touched);
 }
 
 /* Seconds before the first batch of an epoch of which nothing is read ahead, but for reading it. */
@@ -271,10 +256,10 @@ static double start_seconds(const struct stk_workload *w)
 /* Seconds per batch in which one thread reads it, and decodes it if it keeps it decoded. */
 static double load_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
-    struct batch b = of_workload(s, y->w);
-    double wire = y->st->read_Bps > 0 ? b.bytes / y->st->read_Bps : 0;
-    double think = y->w->reader.load == STK_LOAD_START ? program_seconds(s, y->w, &b) : 0;
-    return b.opens * y->st->open_s + b.requests * y->st->latency_s + wire + think;
+    struct stk_work b = of_workload(s, y->w);
+    b.cpu_s = y->w->reader.load == STK_LOAD_START ? program_seconds(s, y->w, &b) : 0;
+    b.clients = (double)s->ranks;
+    return stk_work_s(y->st, &b);
 }
 
 /* Of data in memory, which is decoded beside computing or before it. */
@@ -282,8 +267,8 @@ static double step_in_memory(const struct stk_tune_subject *s, const struct way 
 {
     const struct stk_workload *w = y->w;
     double think = w->reader.load == STK_LOAD_STORED ? y->slower * think_seconds(w) : 0;
-    double cpus = at_least_one((double)s->cpus / (double)s->ranks);
-    return w->reader.threads ? fmax(compute, think / fmin(lanes_of(s, w), cpus)) : compute + think;
+    return w->reader.threads ? fmax(compute, think / fmin(lanes_of(s, w), cpus_of(s)))
+                             : compute + think;
 }
 
 /* Seconds of an epoch without checkpoints; I/O takes y->slower times as long as the model says. */
@@ -294,11 +279,12 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
     double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
     if (stk_workload_loads_first(w))
         return steps * (step_in_memory(s, y, compute) + y->slower * load_seconds(s, y) / epochs);
-    /* One after the other. */
-    double start = STK_LOADER_START_S + STK_LOADER_OPENS * (y->st->open_s + y->st->latency_s);
+    if (isnan(io))
+        return NAN;
     if (y->loader)
-        return start / epochs + fmax(steps * compute + first_window(s, y) / epochs, steps * io);
-    if (!w->reader.threads)
+        return stk_loader_start_s(y->st) / epochs +
+               stk_loader_run_s(steps * compute, steps * io, first_window(s, y) / epochs);
+    if (!w->reader.threads) /* one after the other */
         return steps * (compute + io);
     double first = w->reader.epochs == STK_EPOCHS_AHEAD ? 0 : io * lanes_of(s, w); /* alone */
     return start_seconds(w) + first + steps * fmax(compute, io);
@@ -306,17 +292,7 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
 
 /* ---- a candidate ---------------------------------------------------------------------------- */
 
-static bool is_served(const struct stk_fs *fs)
-{
-    return fs && (fs->memory || strncmp(fs->name, "fuse", 4) == 0);
-}
-
-static const struct stk_fs *fs_of(const struct stk_tune_subject *s, const struct stk_tune_change *c)
-{
-    return c->where && c->copy.path ? s->near[c->near].fs : s->fs;
-}
-
-static const struct stk_tune_storage *storage_of(const struct stk_tune_subject *s,
+static const struct stk_storage *storage_of(const struct stk_tune_subject *s,
                                                  const struct stk_tune_change *c)
 {
     return c->where && c->copy.path ? &s->near[c->near].storage : &s->storage;
@@ -349,7 +325,6 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
     struct stk_workload w = {0};
     struct way y = {.w = &w,
                     .st = &t->s.storage,
-                    .served = is_served(t->s.fs),
                     .shrunk = 1,
                     .slower = slower};
     double seconds = NAN;
@@ -358,15 +333,13 @@ static double model(const struct stk_tuner *t, const struct stk_tune_candidate *
         y.loader = y.loader || x->loader;
         y.packed = y.packed || x->use == STK_USE_LOADER;
         y.unpacks = y.unpacks || x->codec;
-        if (x->use != STK_USE_NOTHING) {
+        if (x->use != STK_USE_NOTHING)
             y.st = storage_of(&t->s, x);
-            y.served = is_served(fs_of(&t->s, x));
-        }
         if (x->use == STK_USE_LOADER)
             y.shrunk = shrunk_by(&t->s, x);
     }
     if (changed(&t->s, c, &w) && w.dataset.format != STK_BENCH_NONE)
-        seconds = y.st->read_Bps > 0 || y.st->latency_s > 0 ? epoch_seconds(&t->s, &y) : NAN;
+        seconds = epoch_seconds(&t->s, &y);
     stk_workload_release(&w);
     return seconds;
 }

@@ -4,6 +4,7 @@
 
 #include "host/beacon.h"
 #include "host/fs.h"
+#include "model/storage.h"
 #include "record/folder.h"
 #include "tune/tune.h"
 #include "tune/unpack.h"
@@ -16,17 +17,12 @@ bool stk_tune_begins(const char *name, const char *with);
 #define STK_TUNE_NEAR   4
 #define STK_TUNE_PACKED "packed" /* stands for the place of packed data in lines to paste */
 
-/* How fast a storage is, as far as it was measured; 0: not known. */
-struct stk_tune_storage {
-    double latency_s, read_Bps, open_s, write_Bps;
-};
-
 /* A folder on storage of this node that may take a copy. */
 struct stk_tune_near {
     const char *path;
     const struct stk_fs *fs;
     uint64_t room_bytes; /* UINT64_MAX: not known */
-    struct stk_tune_storage storage;
+    struct stk_storage storage;
 };
 
 /* The data of which a sample is tuned; no bytes: all of it is. */
@@ -56,7 +52,7 @@ struct stk_tune_subject {
     uint64_t memory_bytes; /* free */
     struct stk_tune_near near[STK_TUNE_NEAR];
     size_t nnear;
-    struct stk_tune_storage storage; /* of the source */
+    struct stk_storage storage; /* of the source */
     double zstd_leaves;              /* bytes per byte of the data, by a sample; 0: not known */
     /* Of the pilot: seconds per epoch, and the shares of them. */
     double epoch_s, wait_share, save_share, compute_s;

@@ -533,7 +533,7 @@ def test_too_few_steps_judge_nothing(stoker, tmp_path):
     the storage would stay busy."""
     w, out = write(tmp_path, FEW), tmp_path / "out.json"
     options = "bench", w, "--data", tmp_path / "d", "--find-max", "--au", "90", "--json", out
-    got = stoker(*options, "--generate", "--ranks", 8, "--virtual-storage", "8MB,0,shared")
+    got = stoker(*options, "--generate", "--ranks", 8, "--virtual-storage", "16MB,0,shared")
     result = json.loads(out.read_text())["result"]
     assert result["most_ranks"] == 4 and result["ranks_not_judged"] is None
     shares = {p["ranks"]: p["utilisation_mlperf"] for p in result["points"]}

@@ -437,11 +437,11 @@ static void tables_of_several_files(void)
 /* bcachefs is a local disk for the loader, so it is for the advice; a site's own name is shared. */
 static void one_table_of_file_systems(void)
 {
-    CHECK_INT(stk_advice_reach("bcachefs"), REACH_LOCAL);
-    CHECK_INT(stk_advice_reach("disk"), REACH_LOCAL);
-    CHECK_INT(stk_advice_reach("devtmpfs"), REACH_MEMORY);
-    CHECK_INT(stk_advice_reach("dvs"), REACH_SHARED);
-    CHECK_INT(stk_advice_reach(""), REACH_UNKNOWN);
+    CHECK_INT(stk_advice_reach("bcachefs"), STK_REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("disk"), STK_REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("devtmpfs"), STK_REACH_MEMORY);
+    CHECK_INT(stk_advice_reach("dvs"), STK_REACH_SHARED);
+    CHECK_INT(stk_advice_reach(""), STK_REACH_UNKNOWN);
 }
 
 /* What was not seen is no proof of health. */

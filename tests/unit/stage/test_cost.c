@@ -26,11 +26,9 @@ static struct stk_cost_case usual(void)
         .bytes = (uint64_t)(1000 * GB),
         .files = 1000,
         .nodes = 1,
-        .rate = {.source_Bps = 2 * GB,
-                 .source_all_Bps = 10 * GB,
-                 .write_Bps = 1 * GB,
-                 .read_Bps = 4 * GB,
-                 .fabric_Bps = 5 * GB},
+        .source = {.read_Bps = 2 * GB, .all_Bps = 10 * GB},
+        .target = {.write_Bps = 1 * GB, .read_Bps = 4 * GB},
+        .fabric_Bps = 5 * GB,
     };
 }
 
@@ -64,7 +62,7 @@ static void ways(void)
         struct stk_cost_case c = usual();
         c.nodes = cases[i].nodes;
         c.copies = cases[i].copies;
-        c.rate.write_Bps = cases[i].W * GB;
+        c.target.write_Bps = cases[i].W * GB;
         struct stk_cost out = compute(&c);
         for (int k = 0; k < STK_COST_WAYS; k++) {
             NEAR(out.way[k].least_s, cases[i].s[k]);
@@ -81,19 +79,19 @@ static void unknown_rates(void)
 {
     struct stk_cost_case c = usual();
     c.nodes = 4;
-    c.rate.source_all_Bps = 0;
-    c.rate.write_Bps = 100 * GB;
+    c.source.all_Bps = 0;
+    c.target.write_Bps = 100 * GB;
     struct stk_cost out = compute(&c);
     NEAR(out.way[STK_COST_NAIVE].least_s, 500);
     NEAR(out.way[STK_COST_NAIVE].most_s, 2000);
     NEAR(out.way[STK_COST_ONCE].least_s, 150);
     NEAR(out.way[STK_COST_ONCE].most_s, 500);
-    c.rate.fabric_Bps = 0;
+    c.fabric_Bps = 0;
     out = compute(&c);
     NEAR(out.way[STK_COST_ONCE].most_s, NAN);
     CHECK(!out.way[STK_COST_ONCE].wall);
     CHECK_INT(out.best, STK_COST_SHARD);
-    c.rate.read_Bps = 0;
+    c.target.read_Bps = 0;
     out = compute(&c);
     CHECK_INT(out.verdict, STK_COST_UNKNOWN);
     NEAR(out.pays_after, NAN);
@@ -104,12 +102,19 @@ static void files_cost_time(void)
 {
     struct stk_cost_case c = usual();
     c.files = 1000000;
-    c.rate.source_file_s = 0.001;
-    c.rate.read_file_s = 0.0001;
+    c.source.open_s = 0.006;
+    c.source.latency_s = 0.002;
+    c.target.create_s = 0.001;
+    c.target.open_s = 0.0004;
     struct stk_cost out = compute(&c);
-    NEAR(out.way[STK_COST_NAIVE].most_s, 1500); /* 500 s for bytes, 1000 s for files */
-    NEAR(out.first_epoch_s, 1500);
-    NEAR(out.target_epoch_s, 350);
+    /* Four readers: a million files at 8 ms and 1000 GB at 2 GB/s are 8500 s of one of them. */
+    NEAR(out.way[STK_COST_NAIVE].most_s, 2125);
+    NEAR(out.first_epoch_s, 2125);
+    NEAR(stk_cost_file_s(&c.source), 0.002);
+    /* 400 s for files and 250 s for bytes, of four: the disk is what takes longer. */
+    NEAR(out.target_epoch_s, 250);
+    c.target.create_s = 0.01; /* 10000 s, and 1000 s for bytes */
+    NEAR(compute(&c).way[STK_COST_NAIVE].most_s, 2750);
 }
 
 static void verdicts(void)
@@ -153,7 +158,7 @@ static void verdicts(void)
         c.epochs = cases[i].epochs;
         c.cache_bytes = (uint64_t)(cases[i].cache_gb * GB);
         c.need_Bps = cases[i].need_gb * GB;
-        c.rate.read_Bps = cases[i].read_gb * GB;
+        c.target.read_Bps = cases[i].read_gb * GB;
         c.source_local = cases[i].local;
         c.background = cases[i].background;
         struct stk_cost out = compute(&c);
@@ -180,7 +185,7 @@ static void rates_of_a_profile(void)
 {
     struct set s;
     struct stk_analysis a;
-    struct stk_cost_case c = {.rate = {.write_Bps = 7}}, before = c;
+    struct stk_cost_case c = {.target = {.write_Bps = 7}}, before = c;
     double block = 4194304;
     set_init(&s, 100, 1);
     set_use(&s, 0, set_file(&s, "/n/data/a.bin", "nfs", 1200 * block),
@@ -196,8 +201,8 @@ static void rates_of_a_profile(void)
     CHECK(!stk_cost_take_profile(&a, "/n/dat", &c));
     CHECK(memcmp(&c, &before, sizeof c) == 0);
     CHECK(stk_cost_take_profile(&a, "/n/data", &c));
-    CHECK(fabs(c.rate.source_Bps / 1e8 - 1) < 0.1);
-    CHECK(c.rate.source_file_s > 0 && c.rate.write_Bps == 7);
+    CHECK(fabs(c.source.read_Bps / 1e8 - 1) < 0.1);
+    CHECK(c.source.open_s > 0 && c.target.write_Bps == 7);
     double waits = a.io_share_main > 0 && a.io_share_main < 1 ? a.io_share_main : 0;
     NEAR(c.need_Bps / (1200 * block / (100 * (1 - waits))), 1);
     stk_analysis_release(&a);

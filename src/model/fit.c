@@ -1,21 +1,21 @@
 /*
- * model.c - the time of I/O from five numbers of the storage. The numbers come from the profile:
- * the latency from reads that storage answered one by one, the transfer from long reads, the cost
+ * fit.c - the numbers of a storage from a profile: the latency from reads that storage answered one by one, the transfer from long reads, the cost
  * of an open and of a stat from the files that have more of one or of the other.
  */
-#include "advice/model.h"
+#include "model/fit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "advice/priv.h"
 #include "analysis/parts.h"
 
 /* Below these, nothing is measured: the first few reads are cold, one stall takes 10 ms, and a
  * disk's own cache absorbs 16 MiB. */
 #define MEASURED_READS 20
 #define MEASURED_S     0.01
-#define MEASURED_BYTES (16.0 * MIB)
+#define MEASURED_BYTES (16.0 * 1048576)
+#define UNCUT          4194304.0 /* bytes of a request that nothing is seen to cut up */
+#define SYNCED         0.3 /* of opens, closes and stats: one sync per file */
 
 /* ---- work ---- */
 
@@ -53,7 +53,7 @@ struct stk_work stk_work_of(const struct stk_usage *u)
     double fast_s, slow = count_slow(&u->n, &fast_s), reads = (double)c[STK_C_READS];
     slow = slow > 0 ? fmin(slow, reads) : reads; /* Darshan keeps no latencies */
     /* In order, every byte comes from storage once; otherwise those of the other reads do not. */
-    bool in_order = u->consec >= stk_limits.consecutive;
+    bool in_order = u->consec >= STK_FIT_CONSECUTIVE;
     double bytes = in_order ? (double)c[STK_C_READ_BYTES] : slow * u->mean_read_bytes;
     return (struct stk_work){.opens = (double)c[STK_C_OPENS],
                              .asks = (double)c[STK_C_STATS] + (double)c[STK_C_REMOVES] +
@@ -63,51 +63,6 @@ struct stk_work stk_work_of(const struct stk_usage *u)
                              .memory_s = fmin(fast_s, u->read_s),
                              .bytes = bytes,
                              .piped = in_order && slow < reads / 2};
-}
-
-void stk_work_add(struct stk_work *to, const struct stk_work *w)
-{
-    to->piped = (to->piped || to->requests <= 0) && w->piped;
-    to->opens += w->opens;
-    to->asks += w->asks;
-    to->requests += w->requests;
-    to->bytes += w->bytes;
-    to->memory_s += w->memory_s;
-}
-
-struct stk_work stk_work_read(const struct stk_storage *st, double bytes, double piece)
-{
-    return (struct stk_work){
-        .requests = ceil(bytes / fmax(1, fmin(piece, st->window))), .bytes = bytes, .piped = true};
-}
-
-/* Gaps between sorted random offsets are distributed exponentially around span / batch. Of bytes
- * that are drawn at random, those that came before are in memory. */
-struct stk_work stk_work_sorted(const struct stk_storage *st, struct stk_work w, double span,
-                                double batch)
-{
-    double mean = fmax(1, span / fmax(1, batch)), gaps = st->window / mean;
-    double apart = exp(-gaps), merged = 1 - 1 / fmax(1, batch);
-    w.bytes += w.requests * merged * mean * (1 - apart * (1 + gaps));
-    w.requests *= 1 - merged * (1 - apart);
-    double drawn = fmax(1e-9, w.bytes / fmax(1, span)), fresh = (1 - exp(-drawn)) / drawn;
-    w.bytes *= fresh;
-    w.requests *= fresh;
-    return w;
-}
-
-double stk_model_s(const struct stk_storage *st, const struct stk_work *w)
-{
-    double wait = w->opens * st->open_s + w->asks * st->ask_s + w->requests * st->latency_s;
-    double transfer = w->bytes / st->Bps, alone = w->piped ? wait : wait + transfer;
-    return fmax(alone / fmax(1, w->lanes), transfer) + w->memory_s;
-}
-
-double stk_model_saved_s(const struct stk_storage *st, double measured_s,
-                         const struct stk_work *before, const struct stk_work *after)
-{
-    double was = stk_model_s(st, before), is = stk_model_s(st, after);
-    return was > 0 && is < was ? measured_s * (1 - is / was) : 0;
 }
 
 /* ---- fitting ---- */
@@ -131,25 +86,38 @@ static void add_reads(struct sums *s, const struct stk_usage *u)
     double piece = w.requests > 0 ? w.bytes / w.requests : 0, wait_s = u->read_s - w.memory_s;
     if (piece <= 0) {
         return;
-    } else if (piece <= (double)stk_limits.small_read) {
+    } else if (piece <= STK_FIT_SMALL) {
         s->small_reads += w.requests;
         s->small_s += wait_s;
         s->small_bytes += w.bytes;
-    } else if (u->mean_read_bytes >= (double)stk_limits.unit_read) {
+    } else if (u->mean_read_bytes >= STK_FIT_LONG) {
         s->long_bytes += w.bytes;
         s->long_s += u->read_s;
-    } else if (u->consec >= stk_limits.consecutive) {
+    } else if (u->consec >= STK_FIT_CONSECUTIVE) {
         s->ahead_bytes += w.bytes;
         s->ahead_s += u->read_s;
         s->ahead_requests += w.requests;
     }
 }
 
+bool stk_usage_syncs(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
+    return n >= 1 && n >= SYNCED * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+}
+
+bool stk_usage_blocks(const struct stk_usage *u)
+{
+    uint64_t calls = stk_counts_meta_calls(&u->n) + u->n.c[STK_C_FSYNCS];
+    return u->meta_s > STK_FIT_BLOCKED_S * (double)calls;
+}
+
 static void add_meta(struct sums *s, const struct stk_usage *u)
 {
     struct stk_work w = stk_work_of(u);
     double calls = w.opens + w.asks;
-    if (calls <= 0 || stk_advice_syncs(u) || stk_kind_blocks(u))
+    if (calls <= 0 || stk_usage_syncs(u) || stk_usage_blocks(u))
         return;
     /* Divided by the calls: every file counts by its mean, not by its square. */
     s->oo += w.opens * w.opens / calls;
@@ -185,47 +153,41 @@ static void fit_transfer(struct stk_storage *st, const struct sums *s)
     /* Between smaller reads the program computes, and the transfer goes on: they show less. */
     bool is_long = s->long_s > MEASURED_S && s->long_bytes >= MEASURED_BYTES;
     bool is_ahead = s->ahead_s > MEASURED_S && s->ahead_bytes >= MEASURED_BYTES;
-    st->Bps_measured = is_long || is_ahead;
-    if (!st->Bps_measured)
+    st->read_measured = is_long || is_ahead;
+    if (!st->read_measured)
         return;
     double rate = is_long ? s->long_bytes / s->long_s : s->ahead_bytes / s->ahead_s;
     if (s->ahead_requests >= MEASURED_READS)
         st->window = s->ahead_bytes / s->ahead_requests;
     else if (!st->latency_measured)
-        st->window = (double)stk_limits.big_read;
+        st->window = UNCUT;
     if (!st->latency_measured)
         st->latency_s = fmin(st->latency_s, st->window / rate / 2);
     bool waits = st->latency_s * rate >= st->window / 2;
     st->window = waits ? st->latency_s * rate : st->window;
-    st->Bps = waits ? fmax(st->Bps, rate) : rate;
+    st->read_Bps = waits ? fmax(st->read_Bps, rate) : rate;
 }
 
-static void assume(struct stk_storage *st, enum reach reach)
+struct stk_storage stk_storage_fit(const struct stk_analysis *a, const char *fs,
+                                   enum stk_reach reach)
 {
-    const struct advice_limits *l = &stk_limits;
-    st->latency_s = reach == REACH_SHARED ? l->shared_latency_s : l->local_latency_s;
-    st->Bps = reach == REACH_SHARED   ? l->shared_Bps
-              : reach == REACH_MEMORY ? l->page_Bps
-                                      : l->local_Bps;
-    st->window = (double)l->window;
-}
-
-struct stk_storage stk_storage_fit(const struct stk_analysis *a, const char *fs, enum reach reach)
-{
-    struct stk_storage st = {.fs = fs};
+    struct stk_storage st = stk_storage_assumed(reach);
+    const struct stk_fs *known = stk_fs_by_name(fs);
     struct sums s = {0};
     for (size_t i = 0; i < a->nfiles; i++)
         if (is_on(&a->file[i], fs)) {
             add_reads(&s, &a->file[i]);
             add_meta(&s, &a->file[i]);
         }
-    assume(&st, reach);
+    if (known)
+        stk_storage_on(&st, known);
+    st.fs = fs;
     st.latency_measured = s.small_reads >= MEASURED_READS && s.small_s > 0;
     if (st.latency_measured)
         st.latency_s = s.small_s / s.small_reads;
     fit_transfer(&st, &s);
     if (st.latency_measured) /* small reads transfer something, too */
-        st.latency_s = fmax(st.latency_s / 2, (s.small_s - s.small_bytes / st.Bps) / s.small_reads);
+        st.latency_s = fmax(st.latency_s / 2, (s.small_s - s.small_bytes / st.read_Bps) / s.small_reads);
     fit_meta(&st, &s);
     return st;
 }

@@ -5,12 +5,10 @@
  * What the page cache answers is not storage: files are read with O_DIRECT, or after their pages
  * were dropped; if neither works, reads stay unknown. Caches of servers and disks cannot be seen.
  */
-#ifndef STK_STAGE_MEASURE_H
-#define STK_STAGE_MEASURE_H
+#ifndef STK_MODEL_MEASURE_H
+#define STK_MODEL_MEASURE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "model/storage.h"
 
 struct stk_measure_how {
     double test_s;           /* for each of the tests; 0: 0.4 s */
@@ -20,22 +18,28 @@ struct stk_measure_how {
     void *user;
 };
 
+#define STK_MEASURE_READERS 4u /* at the same time */
+
 struct stk_measured {
-    double write_Bps;     /* synced; 0: not known, as all others */
-    double read_Bps;      /* four readers of 4 MiB */
-    double small_Bps;     /* of data alone, instead: files were so small that opening them counts */
+    /* Its latency is the median of random reads of 4 KiB, its write rate synced; the rest follows
+     * from what is below. */
+    struct stk_storage storage;
+    double large_Bps;     /* of all readers, in blocks of 4 MiB; 0: not known, as below */
+    double small_Bps;     /* instead: files were so small that opening them counts */
     double read_each;     /* bytes per read, on average */
-    double creates_per_s; /* files of 4 KiB, not synced */
+    double creates_per_s; /* files of 4 KiB, not synced, by all readers */
     double opens_per_s;   /* opened, and their first 4 KiB read */
-    double latency_s;     /* median of random reads of 4 KiB */
-    char way[32]; /* how reads avoided the page cache: "O_DIRECT", "pages dropped", "not cached",
- "memory"; "":
-                   * they could not, and are not known */
+    /* How reads avoided the page cache: "O_DIRECT", "pages dropped", "not cached", "memory"; "":
+     * they could not, and are not known. */
+    char way[32];
     uint64_t written_bytes, read_bytes;
     double seconds;
     int error;       /* errno that ended it early; ETIMEDOUT, ECANCELED */
     char left[4096]; /* a folder of ours that could not be removed; "": none */
 };
+
+/* What a measurement says of the storage: fills in m->storage from the rates counted. Pure. */
+void stk_measure_storage(struct stk_measured *m);
 
 /* Writes into a new folder of ours in `folder`, reads that, and removes it. fs: its file system
  * ("xfs"); memory: it is in memory. how may be NULL. Returns out->error. */

@@ -1,15 +1,14 @@
 /* measure_priv.h - what the tests of a folder of ours and of files that are there share. */
-#ifndef STK_STAGE_MEASURE_PRIV_H
-#define STK_STAGE_MEASURE_PRIV_H
+#ifndef STK_MODEL_MEASURE_PRIV_H
+#define STK_MODEL_MEASURE_PRIV_H
 
 #include <stdatomic.h>
 
 #include "base/pool.h"
-#include "stage/measure.h"
+#include "model/measure.h"
 
 #define BLOCK     ((size_t)4 << 20)
 #define SMALL     ((size_t)4096)
-#define READERS   4u
 
 struct file {
     char *path;
@@ -34,7 +33,7 @@ struct task {
     size_t nfiles;
     struct block *block;
     size_t nblocks;
-    uint8_t *buf[READERS];
+    uint8_t *buf[STK_MEASURE_READERS];
     double until_s;
     _Atomic uint64_t bytes, done;
 };

@@ -1,5 +1,5 @@
 /* measure_data.c - tests of files that are there: what it takes to open and to read them. */
-#include "stage/measure_priv.h"
+#include "model/measure_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static int open_one(void *user, uint64_t item, unsigned thread, struct stk_err *
         return 0;
     int fd = stk_measure_open(t, item, O_DIRECT);
     fd = fd < 0 ? stk_measure_open(t, item, 0) : fd;
-    if (fd >= 0 && pread(fd, t->buf[thread % READERS], SMALL, 0) > 0)
+    if (fd >= 0 && pread(fd, t->buf[thread % STK_MEASURE_READERS], SMALL, 0) > 0)
         t->done++;
     if (fd >= 0)
         close(fd);
@@ -92,7 +92,7 @@ static void test_opens(struct task *t)
         return;
     stk_measure_begin(t);
     double start = stk_now();
-    (void)stk_pool_run(READERS, t->nfiles, open_one, t, NULL);
+    (void)stk_pool_run(STK_MEASURE_READERS, t->nfiles, open_one, t, NULL);
     double took = stk_now() - start;
     if (took > 0 && t->done)
         t->out->opens_per_s = (double)t->done / took;

@@ -1,8 +1,9 @@
 /* measure.c - the tests of measure.h, in a child, and the removal of what they have written. */
-#include "stage/measure_priv.h"
+#include "model/measure_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static const struct stk_measure_how usual = {
 int stk_measure_buffers(struct task *t)
 {
     uint64_t seed = 7;
-    for (unsigned i = 0; i < READERS; i++)
+    for (unsigned i = 0; i < STK_MEASURE_READERS; i++)
         if (posix_memalign((void **)&t->buf[i], 4096, BLOCK) != 0)
             return ENOMEM;
     for (size_t i = 0; i < BLOCK; i += sizeof seed) { /* nothing that a disk can compress */
@@ -127,7 +128,7 @@ static void test_latency(struct task *t, uint64_t size)
     }
     close(fd);
     qsort(s, n, sizeof *s, by_value);
-    t->out->latency_s = n ? s[n / 2] : 0;
+    t->out->storage.latency_s = n ? s[n / 2] : 0;
 }
 
 static int read_block(void *user, uint64_t item, unsigned thread, struct stk_err *err)
@@ -138,7 +139,7 @@ static int read_block(void *user, uint64_t item, unsigned thread, struct stk_err
     int fd = stk_measure_is_over(t) ? -1 : open_cold(t, b->file);
     ssize_t n = 0;
     if (fd >= 0 && (t->way != WAY_COLD || is_cold(fd, b->off)))
-        n = pread(fd, t->buf[thread % READERS], BLOCK, (off_t)b->off);
+        n = pread(fd, t->buf[thread % STK_MEASURE_READERS], BLOCK, (off_t)b->off);
     if (fd >= 0)
         close(fd);
     t->bytes += n > 0 ? (uint64_t)n : 0;
@@ -167,13 +168,14 @@ static int test_read(struct task *t, const uint64_t *size, size_t nfiles)
         return wrong;
     stk_measure_begin(t);
     double start = stk_now();
-    (void)stk_pool_run(READERS, t->nblocks, read_block, t, NULL);
+    (void)stk_pool_run(STK_MEASURE_READERS, t->nblocks, read_block, t, NULL);
     double took = stk_now() - start;
     t->out->read_bytes = t->bytes;
     if (t->bytes < SMALL || took <= 0)
         return 0;
     t->out->read_each = (double)t->bytes / (double)t->done;
-    *(t->out->read_each < LARGE ? &t->out->small_Bps : &t->out->read_Bps) = (double)t->bytes / took;
+    *(t->out->read_each < LARGE ? &t->out->small_Bps : &t->out->large_Bps) =
+        (double)t->bytes / took;
     return 0;
 }
 
@@ -214,7 +216,7 @@ static uint64_t test_write(struct task *t)
         o->error = errno;
     double took = stk_now() - start;
     if (!o->error && took > 0)
-        o->write_Bps = (double)n / took;
+        o->storage.write_Bps = (double)n / took;
     close(fd);
     return o->error ? 0 : n;
 }
@@ -241,7 +243,7 @@ static void test_create(struct task *t)
     struct stk_err err = {0};
     stk_measure_begin(t);
     double start = stk_now();
-    int rc = stk_pool_run(READERS, FILES_MAX, create_one, t, &err);
+    int rc = stk_pool_run(STK_MEASURE_READERS, FILES_MAX, create_one, t, &err);
     double took = stk_now() - start;
     t->out->written_bytes += t->done * SMALL;
     if (rc < 0)
@@ -266,6 +268,27 @@ static int test_folder(void *user, void *answer)
     return t->out->error ? t->out->error : wrong;
 }
 
+/* ---- what follows ------------------------------------------------------------------------- */
+
+#define LEAST_PART 0.1 /* of a small file's time that its transfer takes, as far as can be told */
+
+void stk_measure_storage(struct stk_measured *m)
+{
+    struct stk_storage *st = &m->storage;
+    double readers = STK_MEASURE_READERS;
+    if (m->opens_per_s > 0) /* with its first request */
+        st->open_s = st->ask_s = fmax(0, readers / m->opens_per_s - st->latency_s);
+    if (m->creates_per_s > 0)
+        st->create_s = readers / m->creates_per_s;
+    st->read_Bps = m->large_Bps;
+    if (m->small_Bps > 0) { /* the rest of a file's time is its transfer */
+        double file_s = readers * m->read_each / m->small_Bps;
+        double rest = fmax(file_s - st->open_s - st->latency_s, LEAST_PART * file_s);
+        st->stream_Bps = m->read_each / rest;
+        st->read_Bps = readers * st->stream_Bps;
+    }
+}
+
 /* ---- in the parent ------------------------------------------------------------------------ */
 
 static struct task make_task(const char *path, const char *fs, bool memory,
@@ -285,6 +308,7 @@ static int run_tests(struct task *t, int (*tests)(void *user, void *answer),
     double start = stk_now();
     int wrong = stk_helper_ask(tests, t, &limit, out, sizeof *out);
     out->seconds = stk_now() - start;
+    stk_measure_storage(out);
     return out->error = wrong;
 }
 

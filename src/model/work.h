@@ -1,0 +1,63 @@
+/*
+ * work.h - how long work takes on a storage. Pure functions: no clock, no I/O. Work is what a
+ * program asks of the storage, a remedy is a change of the work, and a gain is the difference of
+ * two predictions. The loader is a program whose requests are known: its constants are those of
+ * load/options.h and io/io.h.
+ */
+#ifndef STK_MODEL_WORK_H
+#define STK_MODEL_WORK_H
+
+#include "model/storage.h"
+
+/* What one client asks for. Its lanes overlap, but share the transfer of the client; clients share
+ * that of the storage. */
+struct stk_work {
+    double opens, asks, requests, bytes;
+    double creates, written; /* files, bytes */
+    double memory_s; /* in reads that memory answers */
+    double cpu_s;    /* CPU time in the same lanes: decoding */
+    double lanes;    /* 0: one */
+    double cpus;     /* for cpu_s; 0: one per lane */
+    double clients;  /* that do the same at the same time; 0: one */
+    bool piped;      /* the next request is on its way while bytes arrive: the kernel reads ahead */
+};
+
+void stk_work_add(struct stk_work *to, const struct stk_work *w);
+/* Reading these bytes in order, in pieces of this length, none of which is in memory. */
+struct stk_work stk_work_read(const struct stk_storage *st, double bytes, double piece);
+/*
+ * The work after the offsets of each batch are sorted and neighbours are read together: requests at
+ * random places within `span` bytes merge if the gap between them is one window or less. The gaps
+ * are then read too.
+ */
+struct stk_work stk_work_sorted(const struct stk_storage *st, struct stk_work w, double span,
+                                double batch);
+
+/* The larger of two times. fmax() takes the other one for NaN: here what is not known stays so. */
+double stk_slower(double a, double b);
+/* NaN: a rate that it needs is not known. */
+double stk_work_s(const struct stk_storage *st, const struct stk_work *w);
+/* Seconds that the change saves of those that `before` took; never less than 0. */
+double stk_work_saved_s(const struct stk_storage *st, double measured_s,
+                        const struct stk_work *before, const struct stk_work *after);
+
+/* ---- stoker's loader ------------------------------------------------------------------------ */
+
+/* What the loader of one rank asks for to deliver these bytes of large files. */
+struct stk_work stk_loader_work(const struct stk_storage *st, double bytes);
+/* The most of these bytes that it reads before its first batch, if it shuffles. */
+double stk_loader_window(double bytes);
+/* Bytes that the loaders of all ranks read if `bytes` of a dataset of `size` are taken: a loader
+ * that shuffles reads whole windows. */
+double stk_loader_windows(double bytes, double size, double ranks);
+/* Until it has begun to read. */
+double stk_loader_start_s(const struct stk_storage *st);
+/* Reading what its first batch needs: nothing is computed meanwhile. touched: bytes of new memory
+ * that this takes. */
+double stk_loader_first_s(const struct stk_storage *st, double bytes, double clients,
+                          double touched);
+/* A run of a program that computes for that long, and whose loader needs io_s and, of that, first_s
+ * before its first batch. */
+double stk_loader_run_s(double compute_s, double io_s, double first_s);
+
+#endif
