@@ -75,28 +75,29 @@ double stk_t95(double dof)
     return 1.960 + 2.373 / dof;
 }
 
-/* The integral of cos^(dof - 1) from an angle to a right angle, by Simpson's rule: the tail of
- * Student's t beyond sqrt(dof) tan(angle), but for a factor. */
-static double tail_from(double angle, double dof)
+/* The integral of cos^(dof - 1) from an angle to a right angle: the tail of Student's t beyond
+ * sqrt(dof) tan(angle), but for a factor. By parts, from the exponent 0 or 1 upwards. */
+static double tail_from(double angle, int dof)
 {
-    int steps = 64;
-    double h = (acos(0) - angle) / steps, sum = 0;
-    for (int i = 0; i <= steps; i++)
-        sum += (i == 0 || i == steps ? 1 : i % 2 ? 4 : 2) * pow(fabs(cos(angle + i * h)), dof - 1);
-    return sum * h / 3;
+    double s = sin(angle), c = cos(angle);
+    int odd = (dof - 1) % 2;
+    double sum = odd ? 1 - s : acos(0) - angle, power = odd ? c * c : c;
+    for (int k = odd + 2; k < dof; k += 2, power *= c * c)
+        sum = ((k - 1) * sum - s * power) / k;
+    return sum;
 }
 
 double stk_t_of(double dof, double error)
 {
     if (!(dof >= 1) || error == 0.05)
         return stk_t95(dof);
-    dof = fmin(dof, T_DOF_MAX);
-    double low = 0, high = acos(0), all = tail_from(0, dof);
-    for (int i = 0; i < 40; i++) {
-        double middle = (low + high) / 2;
-        *(tail_from(middle, dof) > error * all ? &low : &high) = middle;
+    int n = (int)fmin(dof, T_DOF_MAX); /* rounded down, as in the table */
+    double angle = 0, want = error * tail_from(0, n), step = 1;
+    for (int i = 0; i < 100 && step > 1e-14; i++) { /* Newton: the tail is convex, from below */
+        step = (tail_from(angle, n) - want) / pow(cos(angle), n - 1);
+        angle += step;
     }
-    return sqrt(dof) * tan(low);
+    return sqrt(n) * tan(angle);
 }
 
 /* The largest rank k (from 1) such that [k-th, (n+1-k)-th] of n values contains the median in 95 %

@@ -85,6 +85,7 @@ static void put_candidate(struct stk_jw *w, const struct stk_tune *t,
 void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
 {
     struct stk_buf said = STK_BUF_INIT;
+    char promise[120];
     stk_jw_put_str(w, "name", t->name);
     stk_jw_put_str(w, "file_system", t->file_system);
     stk_jw_put_u64(w, "files", t->files);
@@ -93,6 +94,7 @@ void stk_tune_json(const struct stk_tune *t, struct stk_jw *w)
     stk_jw_put_u64(w, "ranks", t->ranks);
     stk_jw_put_u64(w, "steps_per_run", t->steps);
     stk_jw_put_f64(w, "least", t->least);
+    stk_jw_put_str(w, "promise", stk_verdict_promise(t->least, promise, sizeof promise));
     stk_jw_put_str(w, "via", t->via ? t->via->name : NULL);
     stk_jw_put_bool(w, "stopped", t->stopped);
     stk_jw_put_bool(w, "budget_spent", t->budget_spent);

@@ -86,8 +86,8 @@ static bool is_done(const struct stk_runner *r, const struct stk_tally *t)
         return true;
     if (ended < plan->runs_min)
         return false;
-    if (r->watch && r->watch->enough)
-        return r->watch->enough(r->watch->user, r, t);
+    if (r->watch && r->watch->compare)
+        return t->enough;
     /* One run has no interval, and no more were requested. */
     return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
 }
@@ -104,8 +104,14 @@ void stk_tally_update(const struct stk_runner *r, struct stk_tally *t)
 
 void stk_tally_compare(const struct stk_runner *r)
 {
-    for (size_t i = 0; i < r->points.n && r->watch && r->watch->enough; i++)
-        stk_tally_update(r, &r->tally[i]);
+    bool enough[STK_POINTS_MAX];
+    if (!r->watch || !r->watch->compare)
+        return;
+    r->watch->compare(r->watch->user, r, enough);
+    for (size_t i = 0; i < r->points.n; i++) {
+        r->tally[i].enough = enough[i];
+        r->tally[i].done = is_done(r, &r->tally[i]);
+    }
 }
 
 uint64_t stk_tally_tries(const struct stk_tally *t)

@@ -56,6 +56,7 @@ struct stk_tally {
     double cost;        /* the same for the compared value: smaller is better */
     double half_width;  /* of its interval, relative; NaN: unknown */
     bool hopeless, done;
+    bool enough; /* of a study whose points are compared: it has been run enough */
 };
 
 #endif

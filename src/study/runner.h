@@ -108,9 +108,9 @@ struct stk_runner_state {
 struct stk_runner_watch {
     /* Non-zero stops. May be NULL. */
     int (*tick)(void *user, const struct stk_runner_state *state);
-    /* Whether a point that has runs_min runs is known well enough, instead of by the precision of
-     * the plan: for points that are compared with each other. NULL: by the precision. */
-    bool (*enough)(void *user, const struct stk_runner *r, const struct stk_tally *t);
+    /* Which of the points have been run enough, once they have runs_min runs, instead of by the
+     * precision of the plan: for points that are compared with each other. NULL: by the precision. */
+    void (*compare)(void *user, const struct stk_runner *r, bool *enough);
     void *user;
 };
 

@@ -19,7 +19,7 @@ static int on_run(void *user, const struct stk_runner_state *st)
     return p->tick ? p->tick(p->user, text) : 0;
 }
 
-/* Wall time in place of the metric, which stk_tune_compare() looks at. */
+/* Wall time in place of the metric, which stk_tune_pairs() looks at. */
 static void take_walls(const struct stk_study_series *s, struct stk_study_run *run,
                        struct stk_study_series *out)
 {
@@ -68,16 +68,22 @@ static int compare(const struct stk_study *study, struct stk_tune_check *out, st
 {
     const struct stk_study_series *a = &study->series[0], *b = &study->series[1];
     struct stk_study_run *run = calloc(a->nruns + b->nruns + 1, sizeof *run);
+    double *log_ratio = calloc(b->nruns + 1, sizeof *log_ratio);
     struct stk_study_series before, after;
     struct times x, y;
-    if (!run)
+    if (!run || !log_ratio) {
+        free(run);
+        free(log_ratio);
         return stk_err_nomem(err, a->nruns * sizeof *run);
+    }
     take_walls(a, run, &before);
     take_walls(b, run + a->nruns, &after);
-    out->gain = stk_tune_compare(&before, &after, STK_VERDICT_ALIKE);
+    out->gain = stk_verdict_of_pairs(
+        log_ratio, stk_tune_pairs(&before, &after, log_ratio, b->nruns), STK_VERDICT_ALIKE);
     take_times(&before, &x);
     take_times(&after, &y);
     free(run);
+    free(log_ratio);
     out->before_s = x.median_s;
     out->before_least_s = x.least_s;
     out->before_most_s = x.most_s;

@@ -1,6 +1,6 @@
 /*
  * judge.c - what the runs show: pairs of one round, whose ratio does not suffer from a machine that
- * gets slower meanwhile; verdicts; and the ranking.
+ * gets slower meanwhile; and the ranking.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 
 #include "tune/priv.h"
 
-#define PAIRS_MAX 256
 #define NEARLY    0.95 /* of the best gain: not worth more effort */
 #define CLOSE     0.85 /* the same, if the difference may be noise */
 
@@ -32,30 +31,23 @@ static double value_of(const struct stk_study_series *s, uint32_t repeat)
     return v;
 }
 
-struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
-                                    const struct stk_study_series *other, double least)
+size_t stk_tune_pairs(const struct stk_study_series *base, const struct stk_study_series *other,
+                      double *log_ratio, size_t max)
 {
-    double d[PAIRS_MAX];
     size_t pairs = 0;
-    for (size_t i = 0; i < other->nruns && pairs < PAIRS_MAX; i++) {
+    for (size_t i = 0; i < other->nruns && pairs < max; i++) {
         double a = value_of(base, other->run[i].repeat), b = other->run[i].value;
         if (other->run[i].status == STK_RUN_OK && a > 0 && b > 0)
-            d[pairs++] = log(a / b);
+            log_ratio[pairs++] = log(a / b);
     }
-    struct stk_verdict v = stk_verdict_of_pairs(d, pairs, least, 1);
-    if (v.kind == STK_VERDICT_NOT_KNOWN && stk_tune_judge(&v, least) == STK_TUNE_NOTHING &&
-        v.ci.lo >= 1 / (1 + STK_TUNE_SAME))
-        v.kind = STK_VERDICT_SAME; /* or a little slower: the question is whether it gains */
-    return v;
+    return pairs;
 }
 
-enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v, double least)
+enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v)
 {
-    if (!stk_interval_known(v->ci))
-        return STK_TUNE_UNCLEAR;
-    return v->ci.lo > 1 + least   ? STK_TUNE_GAIN
-           : v->ci.hi < 1 + least ? STK_TUNE_NOTHING
-                                  : STK_TUNE_UNCLEAR;
+    return v->kind == STK_VERDICT_FASTER      ? STK_TUNE_GAIN
+           : v->kind == STK_VERDICT_NOT_KNOWN ? STK_TUNE_UNCLEAR
+                                              : STK_TUNE_NOTHING;
 }
 
 /* ---- the ranking ---------------------------------------------------------------------------- */

@@ -10,17 +10,9 @@
 #include "base/units.h"
 #include "tune/priv.h"
 
-#define RUNS_MIN  3
-#define RUNS_MAX  15
 #define PATIENCE  5.0  /* times the time of the baseline: then a candidate has lost */
 #define SLOWEST_S 30.0 /* but at least this */
 #define METRIC    "\"epoch_seconds\": ([0-9.e+-]+)"
-
-/* A virtual clock has no noise. */
-static uint64_t runs_min(const struct stk_tuner *t)
-{
-    return t->plan->storage ? 2 : RUNS_MIN;
-}
 
 typedef bool takes_fn(const struct stk_tune_candidate *c);
 
@@ -53,41 +45,37 @@ static int make_points(struct stk_tuner *t, takes_fn *takes, struct stk_point **
 
 /* ---- while it runs -------------------------------------------------------------------------- */
 
-static const struct stk_study_series *series_of(const struct stk_runner *r, const char *id)
+/* The points of a study against its first, the baseline. NULL: no memory. Caller frees. */
+static struct stk_trial *compare(const struct stk_runner *r, double least)
 {
-    const struct stk_study *s = stk_runner_study(r);
-    for (size_t i = 0; i < s->nseries; i++)
-        if (strcmp(s->series[i].name, id) == 0)
-            return &s->series[i];
-    return NULL;
-}
-
-static bool is_base(const struct stk_tally *t)
-{
-    return strcmp(t->point->id, STK_TUNE_BASE) == 0;
-}
-
-static bool is_clear(const struct stk_tuner *t, const struct stk_runner *r, const char *id)
-{
-    const struct stk_study_series *base = series_of(r, STK_TUNE_BASE), *other = series_of(r, id);
-    if (!base || !other)
-        return false;
-    struct stk_verdict v = stk_tune_compare(base, other, t->plan->least);
-    return v.runs >= runs_min(t) && stk_tune_judge(&v, t->plan->least) != STK_TUNE_UNCLEAR;
+    size_t n;
+    const struct stk_tally *all = stk_runner_tally(r, &n);
+    const struct stk_study_series *series = stk_runner_study(r)->series;
+    struct stk_trial *trial = calloc(n, sizeof *trial);
+    double(*pair)[STK_LOOKS_LAST] = calloc(n, sizeof *pair);
+    for (size_t i = 1; trial && pair && i < n; i++)
+        trial[i] = (struct stk_trial){
+            pair[i], stk_tune_pairs(&series[all[0].series], &series[all[i].series], pair[i],
+                                    STK_LOOKS_LAST)};
+    if (trial && pair)
+        stk_verdict_of_trials(trial + 1, n - 1, least);
+    free(pair);
+    return trial;
 }
 
 /* The baseline is needed as long as something is compared with it. */
-static bool enough(void *user, const struct stk_runner *r, const struct stk_tally *tally)
+static void decide(void *user, const struct stk_runner *r, bool *enough)
 {
     const struct stk_tuner *t = user;
+    struct stk_trial *trial = compare(r, t->plan->least);
     size_t n;
     const struct stk_tally *all = stk_runner_tally(r, &n);
-    bool base = is_base(tally), done = true;
-    if (!base)
-        return is_clear(t, r, tally->point->id);
-    for (size_t i = 0; i < n; i++)
-        done = done && (is_base(&all[i]) || all[i].done);
-    return done;
+    enough[0] = true;
+    for (size_t i = 1; i < n; i++) {
+        enough[i] = trial && stk_tune_judge(&trial[i].verdict) != STK_TUNE_UNCLEAR;
+        enough[0] = enough[0] && (enough[i] || all[i].done);
+    }
+    free(trial);
 }
 
 static int on_run(void *user, const struct stk_runner_state *st)
@@ -148,13 +136,10 @@ static int take_times(struct stk_tuner *t, struct stk_tune_candidate *c,
     return 0;
 }
 
-static int take_result(struct stk_tuner *t, struct stk_tune_candidate *c, bool confirms,
-                       struct stk_err *err)
+static int take_result(struct stk_tuner *t, struct stk_tune_candidate *c,
+                       const struct stk_study_series *s, const struct stk_verdict *gain,
+                       bool confirms, struct stk_err *err)
 {
-    const struct stk_study_series *base = series_of(t->runner, STK_TUNE_BASE);
-    const struct stk_study_series *s = series_of(t->runner, c->id);
-    if (!base || !s)
-        return 0;
     bool any = false;
     for (size_t i = 0; i < s->nruns; i++)
         any = any || s->run[i].status == STK_RUN_OK;
@@ -164,8 +149,8 @@ static int take_result(struct stk_tuner *t, struct stk_tune_candidate *c, bool c
         explain(c, s);
     int rc = any ? take_times(t, c, s, err) : 0;
     if (any && c->nchanges) {
-        c->gain = stk_tune_compare(base, s, t->plan->least);
-        c->verdict = stk_tune_judge(&c->gain, t->plan->least);
+        c->gain = *gain;
+        c->verdict = stk_tune_judge(gain);
         c->confirmed = confirms;
     }
     return rc;
@@ -183,14 +168,27 @@ static void follow_ratio(const struct stk_tune_candidate *base, struct stk_tune_
                                         base->epoch_s / c->gain.ci.lo};
 }
 
+static struct stk_tune_candidate *candidate_of(struct stk_tune *out, const char *id)
+{
+    for (size_t i = 0; i < out->n; i++)
+        if (strcmp(out->candidate[i].id, id) == 0)
+            return &out->candidate[i];
+    return NULL;
+}
+
 static int take_all(struct stk_tuner *t, takes_fn *takes, bool confirms, struct stk_err *err)
 {
-    int rc = 0;
+    struct stk_trial *trial = compare(t->runner, t->plan->least);
+    int rc = trial ? 0 : stk_err_nomem(err, sizeof *trial);
     size_t n;
     const struct stk_tally *all = stk_runner_tally(t->runner, &n);
-    for (size_t i = 0; i < t->out->n && !rc; i++)
-        if (i == 0 || takes(&t->out->candidate[i]))
-            rc = take_result(t, &t->out->candidate[i], confirms, err);
+    const struct stk_study_series *series = stk_runner_study(t->runner)->series;
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct stk_tune_candidate *c = candidate_of(t->out, all[i].point->id);
+        if (c && (i == 0 || takes(c))) /* of a resumed study: it may not be tried any more */
+            rc = take_result(t, c, &series[all[i].series], &trial[i].verdict, confirms, err);
+    }
+    free(trial);
     for (size_t i = 1; i < t->out->n; i++)
         follow_ratio(&t->out->candidate[0], &t->out->candidate[i]);
     for (size_t i = 0; i < n; i++)
@@ -245,8 +243,8 @@ static void set_plan(const struct stk_tuner *t, double budget_s, struct stk_runn
     double run_s = t->s.epoch_s > 0 ? PATIENCE * t->run_s : 0;
     p->cwd = t->work.path;
     p->pin = false;
-    p->runs_min = runs_min(t);
-    p->runs_max = RUNS_MAX;
+    p->runs_min = STK_LOOKS_FIRST;
+    p->runs_max = STK_LOOKS_LAST;
     p->warmup = 0;
     p->seed = t->plan->seed;
     p->budget_s = fmax(budget_s, 1);
@@ -261,7 +259,7 @@ static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, do
                      bool confirms, struct stk_err *err)
 {
     struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
-    struct stk_runner_watch watch = {.tick = on_run, .enough = enough, .user = t};
+    struct stk_runner_watch watch = {.tick = on_run, .compare = decide, .user = t};
     struct stk_point *points = NULL;
     char *dir = stk_folder_path(&t->work, study);
     int rc = dir ? make_points(t, takes, &points, &p.nvariants, err) : stk_err_nomem(err, 8);

@@ -247,11 +247,11 @@ int stk_tune_measure(struct stk_tuner *t, const char *study,
 int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
 
 /* ---- judge.c */
-#define STK_TUNE_SAME 0.25 /* what may be slower by more than this is not called the same */
-/* least: a gain below it is not worth a change. */
-struct stk_verdict stk_tune_compare(const struct stk_study_series *base,
-                                    const struct stk_study_series *other, double least);
-enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v, double least);
+/* log(time of base / time of other) of the first `max` rounds in which both ended well. Returns how
+ * many. */
+size_t stk_tune_pairs(const struct stk_study_series *base, const struct stk_study_series *other,
+                      double *log_ratio, size_t max);
+enum stk_tune_verdict stk_tune_judge(const struct stk_verdict *v);
 /* Ranks the candidates and chooses the best. */
 void stk_tune_rank(struct stk_tune *t);
 

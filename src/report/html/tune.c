@@ -337,12 +337,14 @@ static void put_some(struct stk_jw *w, const char *id, const char *title, const 
     free(some.item);
 }
 
-static void put_tables(struct stk_jw *w, const struct stk_jval *all)
+static void put_tables(struct stk_jw *w, const struct stk_jval *r, const struct stk_jval *all)
 {
-    put_some(w, "changes", "Changes",
+    char text[300];
+    snprintf(text, sizeof text,
              "Each change is compared with the job as it is in pairs of runs; the bounds are those "
-             "of the 95 % interval.",
-             all, has_epoch, measured_columns, STK_PG_COUNT(measured_columns));
+             "of the 95 %% interval. %s.",
+             stk_pg_text(r, "promise", "Intervals hold for one look at one change"));
+    put_some(w, "changes", "Changes", text, all, has_epoch, measured_columns, STK_PG_COUNT(measured_columns));
     put_some(w, "costs", "What the gains cost",
              "Preparing is done once; it is saved after so many epochs. Mixing: how well batches "
              "are mixed, compared with a full shuffle.",
@@ -372,7 +374,7 @@ static void put_tuning(struct stk_jw *w, const struct stk_pg_input *in, const st
     put_gains(w, r, all);
     stk_pg_blocks(w);
     put_some_plots(w, r, all);
-    put_tables(w, all);
+    put_tables(w, r, all);
     stk_jw_close(w, ']');
     stk_pg_notes_of(w, r, "notes");
     stk_pg_end(w);

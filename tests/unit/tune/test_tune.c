@@ -30,46 +30,16 @@ static void pairs_of_a_round(void)
 {
     struct made a, b;
     const double before[] = {1.0, 1.5, 2.0, 2.5, 3.0}, after[] = {0.5, 0.75, 1.0, 1.25, 1.5};
-    struct stk_verdict r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
-    CHECK(r.runs == RUNS);
-    CHECK(fabs(r.times - 2) < 1e-9 && r.ci.lo > 1.99 && r.ci.hi < 2.01);
-    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_GAIN);
+    double d[RUNS];
+    series(&a, before, RUNS);
+    series(&b, after, RUNS);
+    CHECK_INT(stk_tune_pairs(&a.series, &b.series, d, RUNS), RUNS);
+    for (size_t i = 0; i < RUNS; i++)
+        CHECK(fabs(d[i] - log(2)) < 1e-9);
+    CHECK_INT(stk_tune_pairs(&a.series, &b.series, d, 2), 2);
     b.run[1].status = STK_RUN_FAILED;
-    r = stk_tune_compare(&a.series, &b.series, 0.03);
-    CHECK(r.runs == RUNS - 1 && fabs(r.times - 2) < 1e-9);
-}
-
-static void noise_is_no_gain(void)
-{
-    struct made a, b;
-    const double before[] = {1.0, 1.3, 0.8, 1.2, 0.9}, after[] = {0.9, 0.8, 1.1, 0.9, 0.9};
-    struct stk_verdict r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
-    CHECK(r.times > 1.03);
-    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
-    r = stk_tune_compare(series(&a, before, 1), series(&b, after, 1), 0.03); /* no interval */
-    CHECK(r.runs == 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_UNCLEAR);
-    r = stk_tune_compare(series(&a, before, 0), series(&b, after, 0), 0.03);
-    CHECK(r.runs == 0 && isnan(r.times));
-}
-
-static void a_clear_loss(void)
-{
-    struct made a, b;
-    const double before[] = {1, 1, 1, 1, 1}, after[] = {1.5, 1.6, 1.5, 1.6, 1.5};
-    struct stk_verdict r =
-        stk_tune_compare(series(&a, before, RUNS), series(&b, after, RUNS), 0.03);
-    CHECK(stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
-    const double small[] = {0.99, 0.99, 0.98, 0.99, 0.98}; /* clear, and not worth it */
-    r = stk_tune_compare(&a.series, series(&b, small, RUNS), 0.03);
-    CHECK(r.ci.lo > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
-    CHECK_INT(r.kind, STK_VERDICT_SAME);
-    /* No gain, and perhaps half as fast: "same within 80 %" would be no answer. */
-    const double wild[] = {1.804, 1.553, 1.336, 1.150, 0.990};
-    r = stk_tune_compare(&a.series, series(&b, wild, RUNS), 0.03);
-    CHECK(r.ci.lo < 0.6 && r.ci.hi > 1 && stk_tune_judge(&r, 0.03) == STK_TUNE_NOTHING);
-    CHECK_INT(r.kind, STK_VERDICT_NOT_KNOWN);
+    a.run[4].status = STK_RUN_CANCELLED;
+    CHECK_INT(stk_tune_pairs(&a.series, &b.series, d, RUNS), RUNS - 2);
 }
 
 static void put(struct stk_tune *t, const char *kind, enum stk_tune_verdict v, double times)
@@ -175,8 +145,6 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(pairs_of_a_round);
-    CHECK_RUN(noise_is_no_gain);
-    CHECK_RUN(a_clear_loss);
     CHECK_RUN(least_effort_wins);
     CHECK_RUN(fewer_cpus);
     CHECK_RUN(combinations);
