@@ -33,15 +33,26 @@ bool stk_trusts(uid_t owner, uid_t data_uid)
     return owner == geteuid() || owner == 0 || owner == data_uid;
 }
 
-const char *stk_user_name(uid_t uid, char buf[64])
+/* before: what a number needs in front. */
+static const char *user_text(uid_t uid, const char *before, char buf[64])
 {
     char text[4096];
     struct passwd pw, *found = NULL;
     if (getpwuid_r(uid, &pw, text, sizeof text, &found) == 0 && found && found->pw_name[0])
         snprintf(buf, 64, "%s", found->pw_name);
     else
-        snprintf(buf, 64, "uid %lu", (unsigned long)uid);
+        snprintf(buf, 64, "%s%lu", before, (unsigned long)uid);
     return buf;
+}
+
+const char *stk_user_name(uid_t uid, char buf[64])
+{
+    return user_text(uid, "uid ", buf);
+}
+
+const char *stk_user_word(uid_t uid, char buf[64])
+{
+    return user_text(uid, "", buf);
 }
 
 /* Finds the owner and mode that a file system gives a new file: NFS maps root to nobody, and some

@@ -29,6 +29,8 @@
 bool stk_trusts(uid_t owner, uid_t data_uid);
 /* "vic", or "uid 1001". Returns buf. */
 const char *stk_user_name(uid_t uid, char buf[64]);
+/* The same as options take it: "vic", or "1001". Returns buf. */
+const char *stk_user_word(uid_t uid, char buf[64]);
 /* Refuses a folder that is not ours, or that others may write: its contents may be theirs. */
 int stk_own_check(int fd, const char *path, struct stk_err *err);
 /* Follows a link in the last component of path if the caller or root made it; refuses links of

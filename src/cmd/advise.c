@@ -10,7 +10,7 @@ struct settings {
     struct stk_common common;
     bool list;
     const char **only;
-    const char *min;
+    int min; /* enum stk_severity */
     const char *trust, *workload;
 };
 
@@ -40,6 +40,7 @@ static const struct stk_opt options[] = {
      .help = "Show only this finding; may be repeated"},
     {.name = "min",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "SEVERITY",
      .def = "note",
      .choices = severities,
@@ -99,9 +100,8 @@ static int show(struct stk_run *run, const struct stk_judged *j)
                            .advice = adv,
                            .columns = stk_columns(run),
                            .utf8 = stk_term_utf8(),
-                           .only = (const char *const *)s->only};
-    while (severities[r.least] && strcmp(severities[r.least], s->min) != 0)
-        r.least++;
+                           .only = (const char *const *)s->only,
+                           .least = (enum stk_severity)s->min};
     bool problem = false;
     for (size_t i = 0; i < adv->nfindings; i++)
         problem = problem || (adv->finding[i].severity >= STK_SEV_LOW &&

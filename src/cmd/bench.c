@@ -225,7 +225,7 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
     const struct stk_bench_settings *s = run->settings;
     struct stk_bench_config c = {.w = w, .data = d, .comm = s->comm, .tick = on_step, .user = run};
     c.patience_s = s->patience;
-    c.stoker = strcmp(s->reader, "stoker") == 0;
+    c.stoker = s->reader == STK_READER_STOKER;
     run_pid = getpid();
     int rc = s->model ? stk_storage_parse(s->model, &c.model.storage, &run->err) : 0;
     c.model.is_virtual = s->model != NULL;
@@ -249,7 +249,7 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
 static bool has_own_files(const struct stk_bench_settings *s, const struct stk_workload *w)
 {
     bool users = w->dataset.path || (w->ngroups && *w->group[0].path == '/') ||
-                 (w->reader.path && strcmp(s->reader, "stoker") == 0) ||
+                 (w->reader.path && s->reader == STK_READER_STOKER) ||
                  (w->dataset.format == STK_BENCH_NONE && w->checkpoint.dir);
     return users && !s->generate && !s->generate_only;
 }

@@ -6,10 +6,13 @@
 #include "cmd/cmd.h"
 #include "sched/comm.h"
 
+enum stk_bench_reader { STK_READER_APPLICATION, STK_READER_STOKER };
+
 struct stk_bench_settings {
     struct stk_common common;
     struct stk_comm *comm; /* of the processes that mpirun or srun started; NULL: none */
-    const char *data, *dlio, *reader, *model, *neighbour, *neighbour_data, *status;
+    int reader; /* enum stk_bench_reader */
+    const char *data, *dlio, *model, *neighbour, *neighbour_data, *status;
     struct stk_dlio theirs; /* what the file of --dlio says beside the workload */
     const char **set, **sweep;
     uint64_t ranks, jobs;

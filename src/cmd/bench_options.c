@@ -9,7 +9,7 @@
 #include "bench/status.h"
 #include "cmd/bench_list.h"
 
-static const char *const readers[] = {"application", "stoker", NULL};
+static const char *const readers[] = {"application", "stoker", NULL}; /* stk_bench_reader */
 
 const struct stk_opt stk_bench_options[] = {
     {.name = "data",
@@ -79,6 +79,7 @@ const struct stk_opt stk_bench_options[] = {
              "ends in that word; may be repeated"},
     {.name = "reader",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "WAY",
      .def = "application",
      .choices = readers,

@@ -24,8 +24,11 @@ enum stk_exit {
 };
 
 /* Settings every command has: the first member of its settings struct. */
+enum stk_colour_when { STK_COLOUR_AUTO, STK_COLOUR_ALWAYS, STK_COLOUR_NEVER };
+
 struct stk_common {
-    const char *json, *color;
+    const char *json;
+    int color; /* enum stk_colour_when */
     double progress_every_s;
     bool quiet, verbose, help;
 };
@@ -60,6 +63,7 @@ extern const char *const stk_color_choices[];
          .help = "Interval for printing a line of progress if there is no terminal"},              \
         {.name = "color",                                                                          \
          .type = STK_OPT_ENUM,                                                                     \
+         .field = STK_FIELD_NUMBER,                                                                \
          .arg = "WHEN",                                                                            \
          .def = "auto",                                                                            \
          .choices = stk_color_choices,                                                             \

@@ -17,7 +17,7 @@
 
 #define SETTING(field) offsetof(struct stk_load_settings, field)
 
-static const char *const consume_choices[] = {"none", "touch", "hash", NULL};
+static const char *const consume_choices[] = {"none", "touch", "hash", NULL}; /* stk_consume */
 
 static const struct stk_opt options[] = {
     STK_LOADER_ORDER_OPTIONS(SETTING(loader)),
@@ -63,6 +63,7 @@ static const struct stk_opt options[] = {
              "repeat, 2 a replacement); with -, to standard output"},
     {.name = "consume",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "HOW",
      .def = "touch",
      .choices = consume_choices,
@@ -200,7 +201,7 @@ static int run_load(struct stk_run *run)
     l->s = run->settings;
     l->r.path = run->opts.arg[0];
     l->r.options = &l->s->loader;
-    l->r.hashed = l->s->consume[0] == 'h';
+    l->r.hashed = l->s->consume == STK_CONSUME_HASH;
     int rc = find_rank(l);
     rc = rc ? rc : stk_load_read_state(l, &state);
     rc = rc ? rc : open_ids(l);

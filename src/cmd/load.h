@@ -8,11 +8,14 @@
 #include "cmd/cmd.h"
 #include "report/load.h"
 
+enum stk_consume { STK_CONSUME_NONE, STK_CONSUME_TOUCH, STK_CONSUME_HASH };
+
 struct stk_load_settings {
     struct stk_common common;
     struct stk_open_options open;
     struct stk_loader_options loader; /* rank and state are filled in by the run */
-    const char *rank, *consume, *state, *ids;
+    int consume; /* enum stk_consume */
+    const char *rank, *state, *ids;
     const char **from;
     uint64_t steps;
     bool mixing;

@@ -119,7 +119,7 @@ int stk_load_consume(struct stk_load *l, const struct stk_batch *b)
 {
     bool hashes = l->r.hashed;
     int rc = 0;
-    for (size_t k = 0; l->s->consume[0] == 't' && k < b->ncolumns; k++)
+    for (size_t k = 0; l->s->consume == STK_CONSUME_TOUCH && k < b->ncolumns; k++)
         touch_column(&b->column[k], b->n);
     for (size_t i = 0; !rc && (hashes || l->ids) && i < b->n; i++) {
         uint64_t hash = hashes ? hash_sample(b, i) : 0;

@@ -11,7 +11,7 @@ struct settings {
     struct stk_common common;
     struct stk_open_options src;
     struct stk_pack_options pack;
-    const char *keys;
+    int keys; /* of key_choices */
 };
 
 #define PACK(field) offsetof(struct settings, pack.field)
@@ -20,7 +20,9 @@ struct settings {
 static const char *const label_choices[] = {"auto", "none", "dir[:LEVEL]", "csv:FILE", NULL};
 static const char *const compress_choices[] = {"none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]",
                                                NULL};
-static const char *const key_choices[] = {"keep", "number", NULL};
+enum { KEYS_KEEP, KEYS_NUMBER };
+static const char *const key_choices[] = {
+    [KEYS_KEEP] = "keep", [KEYS_NUMBER] = "number", NULL};
 static const char *const error_choices[] = {
     [STK_ON_ERROR_STOP] = "stop", [STK_ON_ERROR_SKIP] = "skip", NULL};
 
@@ -80,6 +82,7 @@ static const struct stk_opt options[] = {
              "image with all files in directories, else the labels in SRC"},
     {.name = "keys",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "HOW",
      .def = "keep",
      .choices = key_choices,
@@ -171,7 +174,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
     if (!stk_opts_given(&run->opts, "shard-size"))
         o.shard_size_bytes = 0;
     o.shuffle = stk_opts_given(&run->opts, "shuffle");
-    o.number_keys = strcmp(s->keys, "number") == 0;
+    o.number_keys = s->keys == KEYS_NUMBER;
     o.settings_json = recipe;
     o.progress = on_progress;
     o.user = &run->progress;

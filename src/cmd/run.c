@@ -41,14 +41,14 @@ static bool json_to_stdout(const struct stk_run *run)
     return run->common->json && strcmp(run->common->json, "-") == 0;
 }
 
-const char *const stk_color_choices[] = {"auto", "always", "never", NULL};
+const char *const stk_color_choices[] = {"auto", "always", "never", NULL}; /* stk_colour_when */
 
 /* NO_COLOR is for whoever did not say --color (no-color.org). */
 bool stk_in_colour(const struct stk_run *run, FILE *f)
 {
-    const char *when = run->common->color, *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (when && strcmp(when, "auto") != 0)
-        return strcmp(when, "always") == 0;
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (run->common->color != STK_COLOUR_AUTO)
+        return run->common->color == STK_COLOUR_ALWAYS;
     return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(f));
 }
 

@@ -11,17 +11,22 @@
 #include "scaling/scaling.h"
 #include "study/headings.h"
 
+enum stk_scale_fit { STK_FIT_RELATIVE, STK_FIT_THROUGHPUT };
+extern const char *const stk_better_choices[]; /* "lower", "higher" */
+
 struct stk_scale_settings {
     struct stk_common common;
     const char **from;
-    const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
+    int fit;   /* enum stk_scale_fit */
+    int match; /* enum stk_metric_pick */
+    const char *better, *su_weights, *site, *max_relative_su, *predict, *csv, *save;
     const char *nodes_per_n, *columns, *ranks_per_node;
     double deadline_s;
     uint64_t gpus_per_n;
     int plot; /* enum stk_plot */
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runner_plan plan;
-    const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
+    const char *n, *spread, *via, *output, *resume, *inside, *runs, *sbatch_file, *trust;
     bool threads, ranks, gpus, nodes, retry;
 };
 

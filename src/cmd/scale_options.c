@@ -4,11 +4,12 @@
 #define SETTING(field) offsetof(struct stk_scale_settings, field)
 #define TIME_MAX_S     (3650ull * 86400) /* ten years: more is a typing error */
 
-static const char *const better_choices[] = {"lower", "higher", NULL};
-static const char *const match_choices[] = {"last", "first", "median", NULL};
+const char *const stk_better_choices[] = {"lower", "higher", NULL};
+static const char *const match_choices[] = {"last", "first", "median",
+                                            NULL}; /* stk_metric_pick */
 static const char *const plot_choices[] = {"none", "speedup", "time", "loglog",
                                            NULL}; /* stk_plot */
-static const char *const fit_choices[] = {"relative", "throughput", NULL};
+static const char *const fit_choices[] = {"relative", "throughput", NULL}; /* stk_scale_fit */
 
 const struct stk_opt stk_scale_options[] = {
     {.name = "n",
@@ -100,6 +101,7 @@ const struct stk_opt stk_scale_options[] = {
              "POSIX extended regular expression"},
     {.name = "match",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "WHICH",
      .def = "last",
      .choices = match_choices,
@@ -108,7 +110,7 @@ const struct stk_opt stk_scale_options[] = {
     {.name = "better",
      .type = STK_OPT_ENUM,
      .arg = "WHICH",
-     .choices = better_choices,
+     .choices = stk_better_choices,
      .offset = SETTING(better),
      .help = "Whether a lower or a higher value of the metric is better; required unless its unit "
              "says so, as images/s and seconds do. For a column `value` of --from, lower is the "
@@ -301,6 +303,7 @@ const struct stk_opt stk_scale_options[] = {
      .help = "Predict the time at these N, if the data supports it"},
     {.name = "fit",
      .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
      .arg = "HOW",
      .def = "relative",
      .choices = fit_choices,

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "cmd/scale.h"
 #include "scaling/su.h"
 
@@ -49,7 +50,7 @@ static int set_options(struct stk_scale *s)
         .gpus_per_n = (int64_t)said->gpus_per_n,
         .deadline_s = said->deadline_s,
         .predict = s->predict,
-        .throughput = strcmp(said->fit, "throughput") == 0,
+        .throughput = said->fit == STK_FIT_THROUGHPUT,
         .seed = said->plan.seed,
     };
     int rc = said->columns ? stk_headings_parse(said->columns, &s->headings, &s->run->err) : 0;
@@ -111,7 +112,8 @@ static int set_better(const struct stk_scale *s, struct stk_runner_plan *p)
     int rc = p->metric ? stk_metric_check(p->metric, &run->err) : 0;
     if (rc || !p->metric)
         return rc;
-    int told = better ? (strcmp(better, "higher") == 0 ? 1 : -1) : stk_metric_sense(p->metric);
+    int told = better ? (stk_text_index(better, stk_better_choices) ? 1 : -1)
+                      : stk_metric_sense(p->metric);
     p->higher_better = told > 0;
     if (told)
         return 0;
@@ -119,13 +121,6 @@ static int set_better(const struct stk_scale *s, struct stk_runner_plan *p)
                        "--metric: cannot tell whether more or less of \"%.80s\" is better; give "
                        "--better higher or --better lower",
                        p->metric);
-}
-
-static uint64_t pick_of(const char *word)
-{
-    return strcmp(word, "first") == 0    ? STK_METRIC_FIRST
-           : strcmp(word, "median") == 0 ? STK_METRIC_MEDIAN
-                                         : STK_METRIC_LAST;
 }
 
 /* The lists and files that a plan has from options. */
@@ -165,7 +160,7 @@ static int set_plan(struct stk_scale *s)
     if (!stk_opts_given(&s->run->opts, "warmup"))
         p->warmup = p->via->warmup;
     p->seed &= INT64_MAX;
-    p->metric_pick = pick_of(s->said->match);
+    p->metric_pick = (uint64_t)s->said->match;
     int rc = read_lists(s, p);
     return rc ? rc : set_better(s, p);
 }

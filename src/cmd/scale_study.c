@@ -101,7 +101,7 @@ static int read_files(struct stk_scale *s)
     }
     /* The name of a column `value` does not say what it means. */
     if (!rc && !study->fixed && study->metric && strcmp(study->metric, "value") == 0)
-        study->higher_better = s->said->better && strcmp(s->said->better, "higher") == 0;
+        study->higher_better = stk_text_index(s->said->better, stk_better_choices) == 1;
     return rc;
 }
 

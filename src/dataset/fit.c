@@ -63,8 +63,7 @@ static void find_origin(struct stk_fit *f)
     int rootfd = f->ds->files.rootfd;
     struct stat sb;
     bool same_root = fstat(rootfd, &sb) == 0 && sb.st_ino == h->root_inode;
-    /* Most of FUSE counts inodes anew at each mount. */
-    bool kept = strcmp(stk_fs_of_fd(rootfd)->name, "fuse") != 0;
+    bool kept = !stk_fs_of_fd(rootfd)->fuse;
     f->original = same_root || (kept && h->own_inode && f->inode == h->own_inode);
     f->has_inodes = f->original && kept;
 }

@@ -121,14 +121,11 @@ static int refuse_owner(const struct stk_trust *t, uid_t owner, const char *path
                         struct stk_err *err)
 {
     char who[64], of[64], as[64];
-    stk_user_name(owner, who);
-    snprintf(as, sizeof as, "%s", who);
-    if (strncmp(who, "uid ", 4) == 0) /* no name, only a number */
-        snprintf(as, sizeof as, "%s", who + 4);
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                        "it belongs to %s and the data to %s, so it cannot be trusted; --trust %s "
                        "trusts it",
-                       who, stk_user_name(t->data.st_uid, of), as);
+                       stk_user_name(owner, who), stk_user_name(t->data.st_uid, of),
+                       stk_user_word(owner, as));
 }
 
 int stk_trust_check(const struct stk_trust *t, const struct stat *it, const char *path,

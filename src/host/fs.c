@@ -14,9 +14,9 @@
 static const struct stk_fs known[] = {
     {0xEF53, "ext4", false, false},          {0xEF53, "ext3", false, false},
     {0xEF53, "ext2", false, false},          {0x58465342, "xfs", false, false},
-    {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", false, false},
-    {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", false, false},
-    {0x794C7630, "overlayfs", false, false}, {0xCA451A4E, "bcachefs", false, false},
+    {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", .own_cache = true},
+    {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", .overlay = true},
+    {0x794C7630, "overlayfs", .overlay = true}, {0xCA451A4E, "bcachefs", false, false},
     {0x73717368, "squashfs", false, false},  {0xE0F5E1E2, "erofs", false, false},
     {0x9660, "iso9660", false, false},       {0x4D44, "vfat", false, false},
     {0x2011BAB0, "exfat", false, false},     {0x5346544E, "ntfs", false, false},
@@ -27,7 +27,8 @@ static const struct stk_fs known[] = {
     {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
     {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
     {0xFE534D42, "smb", true, false},        {0x01021997, "9p", true, false},
-    {0x65735546, "fuse", true, false, true}, {0x5346414F, "afs", true, false},
+    {0x65735546, "fuse", true, false, true, .fuse = true},
+    {0x5346414F, "afs", true, false},
     {0x20030528, "orangefs", true, false},   {0x013111A8, "panfs", true, false},
     {0xAAD7AAEA, "panfs", true, false},      {0x7461636F, "ocfs2", true, false},
     {0x01161970, "gfs2", true, false},
@@ -74,7 +75,7 @@ int64_t stk_fs_fetched_bytes(void)
 int64_t stk_fs_fetched_between(const struct stk_fs *fs, int64_t before, int64_t after,
                                uint64_t read)
 {
-    bool counts = stk_fs_is_local(fs) && strcmp(fs->name, "zfs") != 0;
+    bool counts = stk_fs_is_local(fs) && !fs->own_cache;
     if (before < 0 || after < before || (!counts && (uint64_t)(after - before) < read))
         return -1;
     return after - before;

@@ -13,6 +13,9 @@ struct stk_fs {
     bool network, memory;
     bool any_offset; /* direct reads need no alignment: the server does not require it */
     bool stripes;    /* the owner decides how many storage targets a file is on (lfs setstripe) */
+    bool fuse;       /* may be anything, and most of it counts inodes anew at each mount */
+    bool overlay;    /* what is written goes to its upper folder */
+    bool own_cache;  /* beside the page cache: no read is known to come from the device */
 };
 
 /* Borrowed: valid forever. Never NULL by number. */

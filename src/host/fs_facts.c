@@ -46,11 +46,6 @@ static enum stk_reach reach_of_fuse(const char *type)
     return strcmp(type, "fuseblk") == 0 ? STK_REACH_LOCAL : STK_REACH_UNKNOWN;
 }
 
-static bool is_fuse(const struct stk_fs *fs)
-{
-    return strcmp(fs->name, "fuse") == 0;
-}
-
 /* What is written to an overlay goes to its upper folder, on diskless nodes into memory. */
 static enum stk_reach reach_of_overlay(const struct stk_mount *m, enum stk_reach reach)
 {
@@ -64,12 +59,12 @@ static void take_kind(const struct stk_mount *m, const struct statfs *sf, struct
 {
     const struct stk_fs *fs = stk_fs_by_magic((uint64_t)sf->f_type);
     const struct stk_fs *named = m->type[0] ? stk_fs_by_name(m->type) : NULL;
-    bool by_mount = m->type[0] && (is_fuse(fs) || !fs->magic || stk_host_is_captured());
+    bool by_mount = m->type[0] && (fs->fuse || !fs->magic || stk_host_is_captured());
     if (by_mount && named)
         fs = named;
     snprintf(f->fs, sizeof f->fs, "%s", by_mount ? m->type : fs->magic ? fs->name : "");
-    f->reach = is_fuse(fs) ? reach_of_fuse(m->type) : stk_reach_of(fs);
-    if (strcmp(fs->name, "overlay") == 0)
+    f->reach = fs->fuse ? reach_of_fuse(m->type) : stk_reach_of(fs);
+    if (fs->overlay)
         f->reach = reach_of_overlay(m, f->reach);
     f->stripes = fs->stripes;
 }

@@ -110,7 +110,7 @@ static int check_owner(const struct stat *st, const char *trust, const char *wha
 {
     struct stk_trust t;
     struct stat closed = *st; /* as if nobody else could write it */
-    char who[64];
+    char who[64], as[64];
     closed.st_mode &= (mode_t) ~(S_IWGRP | S_IWOTH);
     int rc = stk_trust_init(&t, trust, err);
     bool good = !rc && stk_trust_check(&t, st, path, NULL) == 0;
@@ -118,11 +118,10 @@ static int check_owner(const struct stat *st, const char *trust, const char *wha
     stk_trust_release(&t);
     if (rc || good)
         return rc;
-    stk_user_name(st->st_uid, who);
     if (foreign)
         return stk_err_set(err, STK_E_EXISTS, path, -1,
-                           "%s belongs to %s; use --trust %s to accept it", what, who,
-                           strncmp(who, "uid ", 4) == 0 ? who + 4 : who);
+                           "%s belongs to %s; use --trust %s to accept it", what,
+                           stk_user_name(st->st_uid, who), stk_user_word(st->st_uid, as));
     return stk_err_set(err, STK_E_EXISTS, path, -1,
                        "others can write %s (mode %04o) and may have changed it: if it is as you "
                        "left it, run chmod go-w on it, or use --trust all to accept it as it is",

@@ -114,8 +114,8 @@ static void device_text(const struct stk_load_result *r, char *line, size_t size
                  r->storage.fs, stk_percent_text(r->storage.cached, share, sizeof share));
     else if (got < 0)
         snprintf(line, size, "not known: the kernel does not count what %s reads", r->storage.fs);
-    else if (strcmp(r->storage.fs, "tmpfs") == 0)
-        snprintf(line, size, "0 B: the files are in memory (tmpfs)");
+    else if (stk_fs_by_name(r->storage.fs)->memory)
+        snprintf(line, size, "0 B: the files are in memory (%s)", r->storage.fs);
     else if (got == 0 && read)
         snprintf(line, size, "0 B: all data was in the page cache");
     else if ((double)got < 0.995 * (double)read)

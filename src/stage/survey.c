@@ -46,6 +46,8 @@ static struct stk_survey_fs *find_same(struct stk_survey *s, const struct stk_fs
     return NULL;
 }
 
+static const char home_name[] = "$HOME";
+
 static void add_name(struct stk_survey_fs *fs, const char *name)
 {
     size_t n = strlen(fs->names);
@@ -71,6 +73,7 @@ static int add(struct stk_survey *s, const char *name, const char *path, bool as
         snprintf(fs->path, sizeof fs->path, "%s", path);
     }
     add_name(fs, name);
+    fs->home = fs->home || name == home_name;
     s->lustre = s->lustre || facts->stripes;
     return 0;
 }
@@ -112,7 +115,7 @@ static int find_all(struct stk_survey *s, const struct stk_survey_options *o, st
     if (!rc && getcwd(cwd, sizeof cwd))
         rc = ask(s, o, ".", cwd, false, err);
     if (!rc && home && *home)
-        rc = ask(s, o, "$HOME", home, false, err);
+        rc = ask(s, o, home_name, home, false, err);
     for (size_t i = 0; i < s->targets.n && !rc; i++) {
         const struct stk_target *t = &s->targets.target[i];
         if (t->path[0] && (!t->facts.error || t->facts.error == ETIMEDOUT))

@@ -13,6 +13,7 @@
 /* A file system, or a path that the user asked about. */
 struct stk_survey_fs {
     char names[200]; /* what of ours is on it: "., $HOME, /tmp"; of an argument: "argument" */
+    bool home;       /* $HOME is on it */
     bool asked;      /* path is an argument: it is read, not written */
     char path[4096]; /* as given; else a folder on it, if possible a writable one */
     struct stk_fs_facts facts;

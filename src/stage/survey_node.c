@@ -100,7 +100,7 @@ static void take_tools(struct stk_survey *s, const struct stk_survey_options *o)
 static bool home_hangs(const struct stk_survey *s)
 {
     for (size_t i = 0; i < s->nfs; i++)
-        if (s->fs[i].facts.error == ETIMEDOUT && strstr(s->fs[i].names, "$HOME"))
+        if (s->fs[i].facts.error == ETIMEDOUT && s->fs[i].home)
             return true;
     return false;
 }

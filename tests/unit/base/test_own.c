@@ -308,6 +308,7 @@ static void who_is_trusted(void)
     CHECK(!stk_trusts(geteuid() + 1, geteuid()));
     CHECK_STR(stk_user_name(0, who), "root");
     CHECK_STR(stk_user_name(3999999999u, who), "uid 3999999999");
+    CHECK_STR(stk_user_word(3999999999u, who), "3999999999");
 }
 
 int main(int argc, char **argv)
