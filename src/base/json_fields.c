@@ -281,10 +281,10 @@ static int get_text(const struct reading *r, const struct stk_jfield *f, const s
     } else if (v->type != STK_JSTR || memchr(v->str, '\0', v->len)) {
         return refuse(r, "is not a text");
     }
-    if (strlen(text) > most)
+    if (strlen(text) > most && !f->cut)
         return refuse(r, "is longer than %llu bytes", (unsigned long long)most);
     if (f->type == STK_JFIELD_CHARS)
-        memcpy(to, text, strlen(text) + 1);
+        snprintf(to, f->size, "%s", text);
     else
         memcpy(to, &text, sizeof text);
     return 0;
@@ -301,7 +301,7 @@ static int get_word(const struct reading *r, const struct stk_jfield *f, const s
     }
     for (size_t i = 0; f->words[i]; i++) {
         size_t n = strlen(f->words[i]);
-        if (n && v->type == STK_JSTR && v->len == n && memcmp(v->str, f->words[i], n) == 0) {
+        if (v->type == STK_JSTR && v->len == n && memcmp(v->str, f->words[i], n) == 0) {
             store(to, f->size, i);
             stk_buf_release(&all);
             return 0;

@@ -1,6 +1,6 @@
 /*
- * json_fields.h - structs that are written as JSON objects and read back, both by one table, so that
- * writer and reader cannot drift apart.
+ * json_fields.h - structs that are written as JSON objects and read back, both by one table, so
+ * that writer and reader cannot drift apart.
  *
  *     struct job {
  *         uint64_t id;
@@ -19,9 +19,9 @@
  *         {0},
  *     };
  *
- * Members are written in the order of the table. A reader takes them in any order and ignores members
- * that it does not know; one that is missing or null leaves what the struct had, so set the defaults
- * before. Whatever else is wrong is an error that names the file and the member:
+ * Members are written in the order of the table. A reader takes them in any order and ignores
+ * members that it does not know; one that is missing or null leaves what the struct had, so set the
+ * defaults before. Whatever else is wrong is an error that names the file and the member:
  * "'points[3].wall_s' is not a number".
  */
 #ifndef STK_BASE_JSON_FIELDS_H
@@ -59,9 +59,10 @@ struct stk_jfield {
     bool omit;     /* not written, rather than null, 0, "" or [], if it is unknown or empty */
     bool negative; /* REAL: may be below 0 */
     bool exact;    /* UNSIGNED: as text from 2^53 on, which readers that use doubles would round */
+    bool cut;      /* CHARS: what does not fit is cut off, instead of an error */
     bool bytes;    /* TEXT: {"hex": "…"} if it is not UTF-8, instead of U+FFFD */
     uint64_t min, max;       /* UNSIGNED, COUNT; max 0: that of the type. TEXT: max bytes */
-    const char *const *words;       /* by value; ends in NULL, gaps are "" */
+    const char *const *words;       /* by value; ends in NULL */
     int (*find)(const char *word, size_t n); /* WORD: the value of another spelling; -1: none */
     const struct stk_jfield *table; /* of a struct */
     const void *init;               /* what an item of a list is before it is read; NULL: zero */
@@ -92,8 +93,8 @@ void stk_jfields_write(const struct stk_jfield *table, const void *from, struct 
 void stk_jfields_text(const struct stk_jfield *table, const void *from, bool pretty,
                       struct stk_buf *out);
 
-/* Fills *to from an object. Texts are borrowed from its tree, lists are in the arena. path: the file,
- * for messages, or NULL. STK_E_CORRUPT: *to is filled in part. */
+/* Fills *to from an object. Texts are borrowed from its tree, lists are in the arena. path: the
+ * file, for messages, or NULL. STK_E_CORRUPT: *to is filled in part. */
 int stk_jfields_read(const struct stk_jfield *table, const struct stk_jval *obj, const char *path,
                      struct stk_arena *arena, void *to, struct stk_err *err);
 /* The same from text; the tree goes into the arena, which is all that *to then needs. */

@@ -43,34 +43,20 @@ void stk_alive_self(struct stk_alive *a)
     (void)find_process(getpid(), &a->start);
 }
 
-void stk_alive_put(const struct stk_alive *a, struct stk_jw *w)
-{
-    stk_jw_put_str(w, "host", a->host);
-    stk_jw_put_u64(w, "pid", (uint64_t)a->pid);
-    stk_jw_put_u64(w, "pid_space", a->space);
-    stk_jw_put_str(w, "boot_id", a->boot);
-    stk_jw_put_u64(w, "start_ticks", a->start);
-}
-
-static void get_text(const struct stk_jval *o, const char *key, char *to, size_t size)
-{
-    const struct stk_jval *v = stk_json_get(o, key);
-    snprintf(to, size, "%s", v && v->type == STK_JSTR ? v->str : "");
-}
-
-static int64_t get_count(const struct stk_jval *o, const char *key)
-{
-    const struct stk_jval *v = stk_json_get(o, key);
-    return v && v->type == STK_JINT && v->i > 0 ? v->i : 0;
-}
+const struct stk_jfield stk_alive_fields[] = {
+    {STK_JFIELD(CHARS, "host", struct stk_alive, host)},
+    {STK_JFIELD(UNSIGNED, "pid", struct stk_alive, pid), .max = INT32_MAX},
+    {STK_JFIELD(UNSIGNED, "pid_space", struct stk_alive, space)},
+    {STK_JFIELD(CHARS, "boot_id", struct stk_alive, boot)},
+    {STK_JFIELD(UNSIGNED, "start_ticks", struct stk_alive, start)},
+    {0},
+};
 
 void stk_alive_get(const struct stk_jval *o, struct stk_alive *a)
 {
-    get_text(o, "host", a->host, sizeof a->host);
-    get_text(o, "boot_id", a->boot, sizeof a->boot);
-    a->pid = get_count(o, "pid");
-    a->space = (uint64_t)get_count(o, "pid_space");
-    a->start = (uint64_t)get_count(o, "start_ticks");
+    *a = (struct stk_alive){0};
+    if (stk_jfields_read(stk_alive_fields, o, NULL, NULL, a, NULL))
+        *a = (struct stk_alive){0};
 }
 
 enum stk_life stk_alive_check(const struct stk_alive *a)

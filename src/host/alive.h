@@ -7,7 +7,7 @@
 #ifndef STK_HOST_ALIVE_H
 #define STK_HOST_ALIVE_H
 
-#include "base/json.h"
+#include "base/json_fields.h"
 
 struct stk_alive {
     char host[65], boot[40]; /* "": unknown */
@@ -24,9 +24,8 @@ enum stk_life {
 
 /* This process. */
 void stk_alive_self(struct stk_alive *a);
-/* Members of the open object: host, pid, pid_space, boot_id, start_ticks. */
-void stk_alive_put(const struct stk_alive *a, struct stk_jw *w);
-/* Takes them from an object that anyone may have written. */
+extern const struct stk_jfield stk_alive_fields[];
+/* Takes them from an object that anyone may have written: all 0 if anything is wrong. */
 void stk_alive_get(const struct stk_jval *o, struct stk_alive *a);
 enum stk_life stk_alive_check(const struct stk_alive *a);
 

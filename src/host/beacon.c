@@ -32,7 +32,7 @@ static void write_text(const struct stk_beacon *b, bool ended, struct stk_buf *o
     stk_jw_put_u64(&w, "version", VERSION);
     stk_jw_put_str(&w, "command", b->command);
     stk_jw_put_str(&w, "state", ended ? "ended" : "running");
-    stk_alive_put(&b->self, &w);
+    stk_jfields_put(stk_alive_fields, &b->self, &w);
     stk_jw_put_f64(&w, "started_s", b->started_s);
     stk_jw_put_f64(&w, "updated_s", real_now());
     stk_jw_key(&w, "now");
@@ -154,12 +154,9 @@ int stk_beacon_read(struct stk_arena *arena, int dirfd, const char *name, const 
     char *at = stk_path_join(path, name);
     int rc = at ? stk_read_file_at(dirfd, name, O_NOFOLLOW, STK_BEACON_MAX, &b, at, err)
                 : stk_err_nomem(err, strlen(name));
-    char *text = rc ? NULL : stk_arena_dup(arena, b.data, b.len);
-    if (!rc && !text)
-        rc = stk_err_nomem(err, b.len);
-    rc = rc ? rc : stk_beacon_parse(arena, text, b.len, out, err);
-    if (rc && err && !err->path[0])
-        snprintf(err->path, sizeof err->path, "%s", at ? at : name);
+    rc = rc ? rc : stk_beacon_parse(arena, stk_buf_cstr(&b), b.len, out, err);
+    if (rc)
+        stk_err_at(err, rc, at ? at : name);
     stk_buf_release(&b);
     free(at);
     return rc;

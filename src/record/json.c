@@ -38,7 +38,7 @@ static void put_what(const struct stk_launch *l, struct stk_jw *w)
     struct stk_alive self;
     stk_alive_self(&self);
     snprintf(self.host, sizeof self.host, "%s", l->host);
-    stk_alive_put(&self, w);
+    stk_jfields_put(stk_alive_fields, &self, w);
     stk_jw_put_known_i64(w, "child", l->child > 0 ? (int64_t)l->child : -1);
     size_t words = 0;
     while (l->o.argv[words])

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/dir.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/pool.h"
 #include "base/stats.h"
 
@@ -21,99 +21,97 @@
 
 /* ---- the description ------------------------------------------------------------------------ */
 
-static int write_json(const struct stk_folder *dir, const char *name, struct stk_buf *b,
-                      struct stk_err *err)
-{
-    stk_buf_putc(b, '\n');
-    int rc = stk_buf_check(b, err);
-    rc = rc ? rc : stk_folder_write(dir, name, b->data, b->len, err);
-    stk_buf_release(b);
-    return rc;
-}
+/* The paths of the forms that are compared. */
+struct paths {
+    const char *of[STK_FORMS];
+};
+static const struct stk_jfield path_fields[] = {
+#define PATH(form, id)                                                                             \
+    {                                                                                              \
+        STK_JFIELD(TEXT, id, struct paths, of[form]), .omit = true, .bytes = true                  \
+    }
+    PATH(STK_FORM_FILES, "files"),
+    PATH(STK_FORM_TAR, "tar"),
+    PATH(STK_FORM_RECORDS, "records"),
+    PATH(STK_FORM_SQUASHFS, "squashfs"),
+#undef PATH
+    {0},
+};
+
+struct spec {
+    const char *target;
+    uint64_t files, bytes;
+    struct paths forms;
+};
+static const struct stk_jfield spec_fields[] = {
+    {STK_JFIELD(TEXT, "target", struct spec, target), .bytes = true},
+    {STK_JFIELD(UNSIGNED, "files", struct spec, files), .required = true},
+    {STK_JFIELD(UNSIGNED, "bytes", struct spec, bytes), .required = true},
+    {STK_JFIELD(STRUCT, "forms", struct spec, forms), .required = true, .table = path_fields},
+    {0},
+};
 
 int stk_compare_write_spec(const struct stk_compare *c, const char *target,
                            const struct stk_folder *dir, struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &b, true);
-    stk_jw_open(&w, '{');
-    stk_jw_put_str(&w, "target", target);
-    stk_jw_put_u64(&w, "files", c->files);
-    stk_jw_put_u64(&w, "bytes", c->bytes);
-    stk_jw_key(&w, "forms");
-    stk_jw_open(&w, '{');
+    struct spec s = {.target = target, .files = c->files, .bytes = c->bytes};
     for (size_t i = 0; i < STK_FORMS; i++)
-        if (c->form[i].path)
-            stk_jw_put_str(&w, c->form[i].form->id, c->form[i].path);
-    stk_jw_close(&w, '}');
-    stk_jw_close(&w, '}');
-    return write_json(dir, STK_COMPARE_SPEC, &b, err);
-}
-
-static const char *text_in(const struct stk_jval *v, const char *name)
-{
-    const struct stk_jval *x = v && v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
-    return x && x->type == STK_JSTR ? x->str : NULL;
-}
-
-static double number_in(const struct stk_jval *v, const char *name)
-{
-    const struct stk_jval *x = v && v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
-    return x && (x->type == STK_JINT || x->type == STK_JFLOAT) && x->f >= 0 ? x->f : NAN;
+        s.forms.of[i] = c->form[i].path;
+    return stk_folder_write_fields(dir, STK_COMPARE_SPEC, spec_fields, &s, true, err);
 }
 
 int stk_compare_read_spec(struct stk_compare_spec *s, const struct stk_folder *dir,
                           const char *form, struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jval *v = NULL;
-    int rc = stk_folder_read(dir, STK_COMPARE_SPEC, SPEC_MAX, &b, err);
-    const char *text = rc ? NULL : stk_arena_dup(&s->arena, b.data, b.len);
-    if (!rc && !text)
-        rc = stk_err_nomem(err, b.len);
-    rc = rc ? rc : stk_json_parse(&s->arena, text, b.len, &v, err);
-    stk_buf_release(&b);
+    struct spec got = {0};
+    int rc = stk_folder_read_fields(dir, STK_COMPARE_SPEC, SPEC_MAX, spec_fields, &s->arena, &got,
+                                    err);
     if (rc)
         return rc;
-    double files = number_in(v, "files"), bytes = number_in(v, "bytes");
     s->form = stk_form_find(form);
-    s->path = s->form && v->type == STK_JOBJ ? text_in(stk_json_get(v, "forms"), form) : NULL;
-    s->target = text_in(v, "target");
-    if (!s->path || !(files < 1e15) || !(bytes < 1e18))
-        return stk_err_set(err, STK_E_CORRUPT, dir->path, -1,
-                           "\"%.40s\" is not a form of this comparison", form);
-    s->files = (uint64_t)files;
-    s->bytes = (uint64_t)bytes;
-    return 0;
+    s->path = s->form ? got.forms.of[s->form - stk_forms] : NULL;
+    s->target = got.target;
+    s->files = got.files;
+    s->bytes = got.bytes;
+    return s->path ? 0
+                   : stk_err_set(err, STK_E_CORRUPT, dir->path, -1,
+                                 "\"%.40s\" is not a form of this comparison", form);
 }
 
 /* ---- the times ------------------------------------------------------------------------------ */
 
+static const struct stk_jfield job_fields[] = {
+    {STK_JFIELD(REAL, "first_s", struct stk_compare_job, first_s)},
+    {STK_JFIELD(REAL, "last_s", struct stk_compare_job, last_s)},
+    {0},
+};
+struct times {
+    size_t form; /* enum */
+    uint64_t n;
+    struct stk_compare_job *job;
+    size_t njobs;
+};
+static const struct stk_compare_job no_job = {NAN, NAN};
+static const struct stk_jfield times_fields[] = {
+    {STK_JFIELD(WORD, "form", struct times, form), .required = true, .words = stk_form_ids},
+    {STK_JFIELD(UNSIGNED, "n", struct times, n), .required = true, .min = 1},
+    {STK_JFIELD_LIST(STRUCT, "jobs", struct times, job, njobs), .required = true,
+     .table = job_fields, .init = &no_job},
+    {0},
+};
+
 int stk_compare_write_times(const struct stk_folder *dir, const struct stk_compare_step *step,
                             const struct stk_compare_job *job, struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
+    const struct times t = {.form = (size_t)(stk_form_find(step->form) - stk_forms),
+                            .n = step->n,
+                            .job = (struct stk_compare_job *)(uintptr_t)job,
+                            .njobs = step->jobs};
     char host[65] = "", name[160];
     (void)gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, STK_COMPARE_RESULTS "/%s.%s.%ld.%.0f", step->form, host,
              (long)getpid(), stk_now() * 1e6);
-    stk_jw_init(&w, &b, false);
-    stk_jw_open(&w, '{');
-    stk_jw_put_str(&w, "form", step->form);
-    stk_jw_put_u64(&w, "n", step->n);
-    stk_jw_key(&w, "jobs");
-    stk_jw_open(&w, '[');
-    for (uint64_t i = 0; i < step->jobs; i++) {
-        stk_jw_open(&w, '{');
-        stk_jw_put_f64(&w, "first_s", job[i].first_s);
-        stk_jw_put_f64(&w, "last_s", job[i].last_s);
-        stk_jw_close(&w, '}');
-    }
-    stk_jw_close(&w, ']');
-    stk_jw_close(&w, '}');
-    return write_json(dir, name, &b, err);
+    return stk_folder_write_fields(dir, name, times_fields, &t, false, err);
 }
 
 /* One job, as it was read. */
@@ -127,22 +125,13 @@ struct all_seen {
     size_t n;
 };
 
-static int take_times(struct all_seen *all, const struct stk_jval *v, struct stk_err *err)
+static int take_times(struct all_seen *all, const struct times *t, struct stk_err *err)
 {
-    const char *id = text_in(v, "form");
-    const struct stk_form *form = id ? stk_form_find(id) : NULL;
-    const struct stk_jval *jobs = v->type == STK_JOBJ ? stk_json_get(v, "jobs") : NULL;
-    double n = number_in(v, "n");
     int rc = 0;
-    for (size_t i = 0; form && n >= 1 && jobs && jobs->type == STK_JARR && i < jobs->len && !rc;
-         i++) {
-        struct seen s = {
-            (size_t)(form - stk_forms),
-            (uint64_t)n,
-            {number_in(&jobs->item[i], "first_s"), number_in(&jobs->item[i], "last_s")}};
+    for (size_t i = 0; i < t->njobs && !rc; i++) {
         rc = STK_ARRAY_MORE(all->v, all->n, err);
-        if (!rc && !isnan(s.times.first_s) && !isnan(s.times.last_s))
-            all->v[all->n++] = s;
+        if (!rc && !isnan(t->job[i].first_s) && !isnan(t->job[i].last_s))
+            all->v[all->n++] = (struct seen){t->form, t->n, t->job[i]};
     }
     return rc;
 }
@@ -157,12 +146,14 @@ static int read_all(struct all_seen *all, const struct stk_folder *dir, struct s
     for (const struct dirent *e; !rc && (e = stk_dir_next(&d));) {
         struct stk_arena arena = STK_ARENA_INIT;
         struct stk_buf b = STK_BUF_INIT;
-        struct stk_jval *v;
+        struct times t = {0};
         if (e->d_name[0] == '.' || strstr(e->d_name, ".partial."))
             continue;
         rc = stk_read_file_at(fd, e->d_name, 0, TIMES_MAX, &b, e->d_name, err);
-        rc = rc ? rc : stk_json_parse(&arena, stk_buf_cstr(&b), b.len, &v, err);
-        rc = rc ? rc : take_times(all, v, err);
+        rc = rc ? rc
+                : stk_jfields_parse(times_fields, stk_buf_cstr(&b), b.len, e->d_name, &arena, &t,
+                                    err);
+        rc = rc ? rc : take_times(all, &t, err);
         stk_buf_release(&b);
         stk_arena_release(&arena);
     }

@@ -18,17 +18,17 @@
 #define DISK_S 60.0 /* unless the caller says otherwise */
 
 const char *const stk_spread_names[] = {"auto", "replicate", "shard", NULL};
-static const char *const phases[] = {"",     "listing", "preparing", "copying", "syncing",
-                                     "done", "failed",  "lost",      NULL};
+const char *const stk_spread_phases[] = {"",     "listing", "preparing", "copying", "syncing",
+                                         "done", "failed",  "lost",      NULL};
 
 const char *stk_spread_phase_name(uint32_t phase)
 {
-    return phases[phase <= STK_SPREAD_LOST ? phase : STK_SPREAD_UNHEARD];
+    return stk_spread_phases[phase <= STK_SPREAD_LOST ? phase : STK_SPREAD_UNHEARD];
 }
 
 enum stk_spread_phase stk_spread_phase_of(const char *name)
 {
-    int i = stk_text_index(name, phases);
+    int i = stk_text_index(name, stk_spread_phases);
     return i < 0 ? STK_SPREAD_UNHEARD : (enum stk_spread_phase)i;
 }
 

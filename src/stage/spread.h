@@ -52,6 +52,7 @@ enum stk_spread_phase {
     STK_SPREAD_LOST,
 };
 /* "", "listing", …; whatever another node sent. */
+extern const char *const stk_spread_phases[]; /* ends in NULL */
 const char *stk_spread_phase_name(uint32_t phase);
 enum stk_spread_phase stk_spread_phase_of(const char *name); /* UNHEARD: no such name */
 

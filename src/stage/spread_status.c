@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/pool.h"
 #include "host/alive.h"
 #include "stage/spread_priv.h"
@@ -71,108 +70,70 @@ static void name_run(char run[32])
     snprintf(run, 32, "%016llx", (unsigned long long)stk_hash_final(&h));
 }
 
-static void write_node(struct stk_jw *w, const struct stk_spread_node *n)
-{
-    struct stk_alive self; /* for `stoker watch` */
+struct status {
+    struct stk_spread_node n;
     char run[32];
-    stk_alive_self(&self);
-    name_run(run);
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "node", n->name);
-    stk_jw_put_u64(w, "rank", n->rank);
-    stk_jw_put_u64(w, "ranks", n->ranks);
-    stk_jw_put_str(w, "run", run);
-    stk_alive_put(&self, w);
-    stk_jw_put_str(w, "phase", stk_spread_phase_name(n->phase));
-    stk_jw_put_u64(w, "wanted_bytes", n->wanted);
-    stk_jw_put_u64(w, "there_bytes", n->there);
-    stk_jw_put_u64(w, "read_bytes", n->read);
-    stk_jw_put_u64(w, "sent_bytes", n->sent);
-    stk_jw_put_u64(w, "received_bytes", n->received);
-    stk_jw_put_u64(w, "written_bytes", n->written);
-    stk_jw_put_f64(w, "read_s", n->read_s);
-    stk_jw_put_f64(w, "seconds", n->seconds);
-    stk_jw_put_str(w, "path", n->path);
-    stk_jw_put_str(w, "error", n->what);
-    stk_jw_put_u64(w, "updated", (uint64_t)time(NULL));
-    stk_jw_close(w, '}');
-}
+};
+static const struct stk_jfield status_fields[] = {
+#define NODE(type, name, member) STK_JFIELD(type, name, struct status, n.member)
+    {NODE(CHARS, "node", name), .cut = true},
+    {NODE(UNSIGNED, "rank", rank)},
+    {NODE(UNSIGNED, "ranks", ranks)},
+    {STK_JFIELD(CHARS, "run", struct status, run), .required = true},
+    {NODE(WORD, "phase", phase), .words = stk_spread_phases},
+    {NODE(UNSIGNED, "wanted_bytes", wanted)},
+    {NODE(UNSIGNED, "there_bytes", there)},
+    {NODE(UNSIGNED, "read_bytes", read)},
+    {NODE(UNSIGNED, "sent_bytes", sent)},
+    {NODE(UNSIGNED, "received_bytes", received)},
+    {NODE(UNSIGNED, "written_bytes", written)},
+    {NODE(REAL, "read_s", read_s)},
+    {NODE(REAL, "seconds", seconds)},
+    {NODE(CHARS, "path", path), .cut = true},
+    {NODE(CHARS, "error", what), .cut = true},
+    {NODE(UNSIGNED, "updated", updated)},
+#undef NODE
+    {0},
+};
 
 /* A status that cannot be written does not stop the copy. */
 void stk_status_write(struct spread_status *s, const struct stk_spread_node *n, bool now)
 {
+    struct status status = {.n = *n};
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_alive self; /* for `stoker watch` */
     struct stk_jw w;
     if (!s || (!now && stk_now() - s->written < EVERY_S))
         return;
     s->written = stk_now();
+    status.n.updated = (uint64_t)time(NULL);
+    name_run(status.run);
+    stk_alive_self(&self);
     stk_jw_init(&w, &b, true);
-    write_node(&w, n);
+    stk_jw_open(&w, '{');
+    stk_jfields_put(status_fields, &status, &w);
+    stk_jfields_put(stk_alive_fields, &self, &w);
+    stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     if (!b.fail)
         (void)stk_write_file_at(s->fd, s->name, b.data, b.len, STK_PRIVATE, s->dir, NULL);
     stk_buf_release(&b);
 }
 
-static const char *text_of(const struct stk_jval *o, const char *key)
-{
-    const struct stk_jval *v = stk_json_get(o, key);
-    return v && v->type == STK_JSTR ? v->str : NULL;
-}
-
-static void copy_text(const struct stk_jval *o, const char *key, char *to, size_t size)
-{
-    const char *text = text_of(o, key);
-    if (text)
-        snprintf(to, size, "%s", text);
-}
-
-static uint64_t number(const struct stk_jval *o, const char *key)
-{
-    const struct stk_jval *v = stk_json_get(o, key);
-    return v && v->type == STK_JINT && v->i > 0 ? (uint64_t)v->i : 0;
-}
-
-static double real(const struct stk_jval *o, const char *key)
-{
-    const struct stk_jval *v = stk_json_get(o, key);
-    return v && (v->type == STK_JINT || v->type == STK_JFLOAT) ? v->f : 0;
-}
-
-static void take_file(const struct stk_jval *o, struct stk_spread_node *n)
-{
-    char run[32] = "", ours[32];
-    copy_text(o, "run", run, sizeof run);
-    name_run(ours);
-    if (strcmp(run, ours) != 0)
-        return; /* an earlier run left it */
-    copy_text(o, "node", n->name, sizeof n->name);
-    n->ranks = (uint32_t)number(o, "ranks");
-    n->updated = number(o, "updated");
-    n->phase = stk_spread_phase_of(text_of(o, "phase"));
-    copy_text(o, "path", n->path, sizeof n->path);
-    copy_text(o, "error", n->what, sizeof n->what);
-    n->wanted = number(o, "wanted_bytes");
-    n->there = number(o, "there_bytes");
-    n->read = number(o, "read_bytes");
-    n->sent = number(o, "sent_bytes");
-    n->received = number(o, "received_bytes");
-    n->written = number(o, "written_bytes");
-    n->read_s = real(o, "read_s");
-    n->seconds = real(o, "seconds");
-}
-
 void stk_status_read(struct spread_status *s, struct stk_spread_node *node, uint32_t nodes)
 {
+    char ours[32];
+    name_run(ours);
     for (uint32_t i = 0; s && i < nodes; i++) {
         struct stk_buf b = STK_BUF_INIT;
         struct stk_arena a = STK_ARENA_INIT;
-        struct stk_jval *o;
+        struct status got = {.n = node[i]};
         char name[32];
         name_of(i, name);
         if (stk_read_file_at(s->fd, name, O_NOFOLLOW, TEXT_MAX, &b, s->dir, NULL) == 0 &&
-            stk_json_parse(&a, (const char *)b.data, b.len, &o, NULL) == 0 && o->type == STK_JOBJ)
-            take_file(o, &node[i]);
+            stk_jfields_parse(status_fields, stk_buf_cstr(&b), b.len, NULL, &a, &got, NULL) == 0 &&
+            strcmp(got.run, ours) == 0) /* else an earlier run left it */
+            node[i] = got.n;
         stk_arena_release(&a);
         stk_buf_release(&b);
     }

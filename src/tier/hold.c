@@ -7,7 +7,7 @@
 
 #include "base/dir.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "host/scratch.h"
 
 #include <errno.h>
@@ -23,26 +23,40 @@
 #define UNKNOWN_S (7 * DAY_S)
 #define SLURM_S   (30 * DAY_S) /* its jobs last longer, and it answers again some day */
 
+/* Of a job that was given the path. */
+struct record {
+    const char *scheduler, *job, *session, *host;
+    int64_t keep_s;
+    /* Not in the file: */
+    const char *name; /* of it */
+    enum stk_scheduler of;
+    bool here;    /* made on this machine */
+    int64_t used; /* when the job asked for the copy last, seconds since 1970 */
+};
+static const struct stk_jfield record_fields[] = {
+    {STK_JFIELD(TEXT, "scheduler", struct record, scheduler)},
+    {STK_JFIELD(TEXT, "job", struct record, job)},
+    {STK_JFIELD(TEXT, "session", struct record, session)},
+    {STK_JFIELD(TEXT, "host", struct record, host)},
+    {STK_JFIELD(UNSIGNED, "keep_s", struct record, keep_s), .max = INT64_MAX},
+    {0},
+};
+
 /* ---- recording ---- */
 
 static int write_record(const struct stk_tier_set *s, int dir, const char *name,
                         struct stk_err *err)
 {
     struct stk_buf text = STK_BUF_INIT;
-    struct stk_jw w;
     char host[256] = "", session[STK_JOB_ID_MAX];
-    enum stk_scheduler scheduler;
-    const char *job = stk_job_detect(&scheduler);
+    struct record r = {.host = host, .keep_s = (int64_t)s->tier->keep_s};
     int fd = -1;
+    r.job = stk_job_detect(&r.of);
+    r.job = r.job ? r.job : getenv("STOKER_JOB");
+    r.scheduler = stk_scheduler_name(r.of);
+    r.session = stk_session_id(session);
     (void)gethostname(host, sizeof host - 1);
-    stk_jw_init(&w, &text, true);
-    stk_jw_open(&w, '{');
-    stk_jw_put_str(&w, "scheduler", stk_scheduler_name(scheduler));
-    stk_jw_put_str(&w, "job", job ? job : getenv("STOKER_JOB"));
-    stk_jw_put_str(&w, "session", stk_session_id(session));
-    stk_jw_put_str(&w, "host", host);
-    stk_jw_put_u64(&w, "keep_s", s->tier->keep_s);
-    stk_jw_close(&w, '}');
+    stk_jfields_text(record_fields, &r, true, &text);
     int rc = stk_buf_check(&text, err);
     rc = rc ? rc : stk_open_fresh(dir, name, STK_PRIVATE, &fd, s->path, err);
     rc = rc ? rc : stk_write_full(fd, text.data, text.len, s->path, err);
@@ -68,41 +82,23 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err)
 
 /* ---- asking ---- */
 
-struct record {
-    const char *name, *job, *session;
-    enum stk_scheduler scheduler;
-    bool here;    /* made on this machine */
-    int64_t used; /* when the job asked for the copy last, seconds since 1970 */
-    int64_t keep_s;
-};
-
-static const char *text_of(const struct stk_jval *v, const char *name)
-{
-    const struct stk_jval *t = stk_json_get(v, name);
-    return t && t->type == STK_JSTR ? t->str : NULL;
-}
-
 /* False: it is gone. One that cannot be read, or is no record, is of a job that is not known. */
 static bool read_record(int dir, const char *name, struct stk_arena *arena, struct record *r)
 {
     struct stk_buf text = STK_BUF_INIT;
-    struct stk_jval *v = NULL;
     struct stat st;
     char host[256] = "";
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno != ENOENT;
     *r = (struct record){.name = name, .used = (int64_t)st.st_mtim.tv_sec};
+    struct record got = *r;
     if (stk_read_file_at(dir, name, O_NOFOLLOW, RECORD_MAX, &text, name, NULL) == 0 &&
-        stk_json_parse(arena, (const char *)text.data, text.len, &v, NULL) == 0 &&
-        v->type == STK_JOBJ) {
-        const struct stk_jval *keep = stk_json_get(v, "keep_s");
-        const char *where = text_of(v, "host");
+        stk_jfields_parse(record_fields, stk_buf_cstr(&text), text.len, NULL, arena, &got, NULL) ==
+            0) {
         (void)gethostname(host, sizeof host - 1);
-        r->here = where && strcmp(where, host) == 0;
-        r->scheduler = stk_scheduler_of(text_of(v, "scheduler"));
-        r->job = text_of(v, "job");
-        r->session = text_of(v, "session");
-        r->keep_s = keep && keep->type == STK_JINT && keep->i > 0 ? keep->i : 0;
+        got.here = got.host && strcmp(got.host, host) == 0;
+        got.of = stk_scheduler_of(got.scheduler);
+        *r = got;
     }
     stk_buf_release(&text);
     return true;
@@ -110,7 +106,7 @@ static bool read_record(int dir, const char *name, struct stk_arena *arena, stru
 
 static bool of_slurm(const struct record *r)
 {
-    return r->scheduler == STK_SCHEDULER_SLURM;
+    return r->of == STK_SCHEDULER_SLURM;
 }
 
 /* 1: it is over, 0: it runs, -1: not known. Of a job of another scheduler, only the session that
@@ -120,7 +116,7 @@ static int is_over(const struct stk_tier *t, const struct record *r)
     if (of_slurm(r))
         return t->job_over ? t->job_over(r->name) : -1;
     int over = r->here && r->session ? stk_session_over(r->session) : -1;
-    return over == 1 && r->scheduler ? -1 : over;
+    return over == 1 && r->of ? -1 : over;
 }
 
 /* Whether this job keeps the copy from being removed, and why. */

@@ -7,7 +7,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "host/root.h"
 #include "host/scratch.h"
 
@@ -30,17 +30,21 @@ static uint64_t boot_now(void)
 
 /* ---- tier.json ---- */
 
+struct settings {
+    uint64_t version, limit_bytes, age_s;
+};
+static const struct stk_jfield settings_fields[] = {
+    {STK_JFIELD(UNSIGNED, "version", struct settings, version)},
+    {STK_JFIELD(UNSIGNED, "limit_bytes", struct settings, limit_bytes)},
+    {STK_JFIELD(UNSIGNED, "age_s", struct settings, age_s)},
+    {0},
+};
+
 static int write_settings(const struct stk_tier *t, struct stk_err *err)
 {
+    const struct settings s = {VERSION, t->limit_bytes, t->age_s};
     struct stk_buf text = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &text, true);
-    stk_jw_open(&w, '{');
-    stk_jw_put_u64(&w, "version", VERSION);
-    stk_jw_put_u64(&w, "limit_bytes", t->limit_bytes);
-    stk_jw_put_u64(&w, "age_s", t->age_s);
-    stk_jw_close(&w, '}');
-    stk_buf_putc(&text, '\n');
+    stk_jfields_text(settings_fields, &s, true, &text);
     int rc = stk_buf_check(&text, err);
     if (rc == 0)
         rc =
@@ -49,23 +53,18 @@ static int write_settings(const struct stk_tier *t, struct stk_err *err)
     return rc;
 }
 
-static uint64_t number_of(const struct stk_jval *obj, const char *name)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    return v && v->type == STK_JINT && v->i > 0 ? (uint64_t)v->i : 0;
-}
-
-static int take_settings(struct stk_tier *t, const struct stk_buf *text, struct stk_err *err)
+static int take_settings(struct stk_tier *t, struct stk_buf *text, struct stk_err *err)
 {
     struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jval *v = NULL;
-    int rc = stk_json_parse(&arena, (const char *)text->data, text->len, &v, err);
-    if (rc == 0 && (v->type != STK_JOBJ || number_of(v, "version") != VERSION))
+    struct settings s = {0};
+    int rc = stk_jfields_parse(settings_fields, stk_buf_cstr(text), text->len, t->path, &arena, &s,
+                               err);
+    if (rc == 0 && s.version != VERSION)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, t->path, -1,
                          "a tier of another version of stoker; choose another folder");
     if (rc == 0) {
-        t->limit_bytes = t->limit_bytes ? t->limit_bytes : number_of(v, "limit_bytes");
-        t->age_s = t->age_s ? t->age_s : number_of(v, "age_s");
+        t->limit_bytes = t->limit_bytes ? t->limit_bytes : s.limit_bytes;
+        t->age_s = t->age_s ? t->age_s : s.age_s;
     }
     stk_arena_release(&arena);
     return rc;
