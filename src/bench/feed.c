@@ -72,13 +72,17 @@ static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk
     return rc;
 }
 
-static int load(struct stk_feed *f, struct stk_bench_rank *r, struct stk_err *err)
+static int load(struct stk_feed *f, struct stk_bench_clock *clock, struct stk_bench_rank *r,
+                struct stk_err *err)
 {
-    double begin = stk_now();
+    double begin = stk_bench_now(clock), took_s = 0;
     int rc = stk_loaded_open(f->c, &f->plan, f->patience, &f->loaded, err);
-    if (!rc && stk_workload_loads_first(f->c->w))
+    if (!rc && f->c->model.is_virtual)
+        rc = stk_loaded_count(f->loaded, &took_s, err);
+    else if (!rc && stk_workload_loads_first(f->c->w))
         rc = stk_loaded_all(f->loaded, err);
-    r->load_s = stk_now() - begin; /* opening it takes time, too */
+    stk_bench_after(clock, begin + took_s);
+    r->load_s = stk_bench_now(clock) - begin; /* opening it takes time, too */
     return rc;
 }
 
@@ -92,7 +96,7 @@ int stk_feed_open(struct stk_feed *f, const struct stk_bench_config *c,
     if (c->idle || c->w->dataset.format == STK_BENCH_NONE)
         return 0;
     bool loads = c->stoker && c->w->reader.load != STK_LOAD_NEVER;
-    int rc = loads ? load(f, r, err) : 0;
+    int rc = loads ? load(f, clock, r, err) : 0;
     return rc || (loads && c->w->dataset.format != STK_BENCH_REPLAY) ? rc
                                                                      : prepare(f, clock, r, err);
 }
@@ -117,6 +121,8 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double 
     bool decodes = c->w->reader.load == STK_LOAD_STORED && thinks && !f->loaded;
     f->start_s = start_s;
     bool works = thinks || c->w->ngroups > 1;
+    if (f->loaded)
+        stk_loaded_begin(f->loaded, start_s);
     if ((!reads && !decodes) || (f->loaded && !works))
         return 0;
     if (c->w->access.sharing == STK_SHARING_COLLECTIVE)
@@ -140,7 +146,7 @@ int stk_feed_take(struct stk_feed *f, uint64_t batch, double now_s, double *read
 {
     *ready_s = now_s;
     if (f->loaded && !f->lanes)
-        return stk_loaded_take(f->loaded, now_s, ready_s, err);
+        return stk_loaded_take(f->loaded, batch, now_s, ready_s, err);
     if (f->collective)
         return stk_collective_take(f->collective, batch, now_s, ready_s, err);
     return f->lanes ? stk_lanes_take(f->lanes, batch, now_s, ready_s, err) : 0;

@@ -82,8 +82,13 @@ static double ready_time(const struct lane *l, const struct slot *s)
 }
 
 /* The next batch of stoker's loader, whichever: one thread at a time asks for it. */
-static int load_batch(struct stk_lanes *all, struct stk_err *err)
+static int load_batch(struct lane *l, uint64_t b, struct stk_err *err)
 {
+    struct stk_lanes *all = l->all;
+    if (all->c.model->is_virtual) {
+        stk_bench_after(&l->clock, stk_loaded_ready_s(all->c.loaded, b));
+        return 0;
+    }
     pthread_mutex_lock(&all->loading);
     int rc = stk_loaded_next(all->c.loaded, err);
     pthread_mutex_unlock(&all->loading);
@@ -113,7 +118,7 @@ static int read_batch(struct lane *l, uint64_t b, struct stk_err *err)
         l->samples = 0;
     }
     uint64_t n = stk_bench_plan_batch(&l->plan, b);
-    rc = l->all->c.loaded ? load_batch(l->all, err) : 0;
+    rc = l->all->c.loaded ? load_batch(l, b, err) : 0;
     for (uint64_t i = 0; i < n && rc == 0; i++) {
         struct stk_bench_place at = stk_bench_plan_at(&l->plan, l->number, l->samples++);
         l->reader.serial = stk_bench_plan_serial(&l->plan, b, i);

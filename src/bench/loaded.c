@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/pool.h"
+#include "model/work.h"
 #include "stoker.h"
 
 #define LOOK_MS   100        /* between looks at the other ranks */
@@ -20,6 +21,8 @@ struct stk_loaded {
     struct stk_loader *loader;
     bool in_memory; /* everything was read at the start */
     double share, due; /* batches of the loader per step, at most one; those that have come due */
+    uint64_t batches;  /* of an epoch that was read whole */
+    double start_s, first_s, step_s; /* virtual: of its first step; until it has a batch; per step */
 };
 
 static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
@@ -109,6 +112,7 @@ static int open_loader(void *arg, struct stk_err *err)
     struct stk_loader_options o = {.batch = batch > 1 ? (uint32_t)batch : 1};
     l->share = fmin(samples / o.batch, 1);
     l->due = 1 - l->share; /* the first step has one */
+    o.epochs = l->c->model.is_virtual; /* its requests are counted: nothing of another one */
     o.rank = all ? 0 : (uint32_t)l->plan.rank;
     o.world = all ? 1 : (uint32_t)l->plan.ranks;
     o.seed = w->dataset.seed;
@@ -157,6 +161,11 @@ static int wait_batch(struct stk_loaded *l)
     return 0;
 }
 
+static int no_batch(struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_USAGE, NULL, -1, "the dataset has no batch for this rank");
+}
+
 /* 1: a batch; 0: the end of an epoch. */
 static int next_batch(struct stk_loaded *l, struct stk_err *err)
 {
@@ -174,10 +183,38 @@ static int next_batch(struct stk_loaded *l, struct stk_err *err)
 int stk_loaded_all(struct stk_loaded *l, struct stk_err *err)
 {
     int rc = 1;
-    while (rc > 0)
+    for (l->batches = 0; rc > 0; l->batches += rc > 0)
         rc = next_batch(l, err);
     l->in_memory = rc == 0;
     return rc;
+}
+
+int stk_loaded_count(struct stk_loaded *l, double *took_s, struct stk_err *err)
+{
+    const struct stk_storage *st = &l->c->model.storage;
+    struct stk_loader_stats seen = {0};
+    int rc = stk_loaded_all(l, err);
+    if (rc)
+        return rc;
+    if (!l->batches)
+        return no_batch(err);
+    stk_loader_stats(l->loader, &seen);
+    double bytes = (double)seen.bytes_read, window = stk_loader_window(bytes);
+    struct stk_work w = stk_loader_work(st, bytes);
+    w.requests = (double)seen.reads;
+    w.opens = (double)seen.opens;
+    w.clients = (double)l->plan.ranks;
+    double epoch_s = stk_work_s(st, &w);
+    l->first_s = stk_loader_first_s(st, window, w.clients, window);
+    l->step_s = epoch_s / (double)l->batches * l->share;
+    l->in_memory = stk_workload_loads_first(l->c->w);
+    *took_s = stk_loader_start_s(st) + (l->in_memory ? epoch_s : 0);
+    return 0;
+}
+
+void stk_loaded_begin(struct stk_loaded *l, double start_s)
+{
+    l->start_s = start_s;
 }
 
 /* Whether this step has a batch: several may share one. */
@@ -197,15 +234,22 @@ int stk_loaded_next(struct stk_loaded *l, struct stk_err *err)
     int rc = next_batch(l, err);
     if (rc == 0) /* the end of an epoch; the data begins again */
         rc = next_batch(l, err);
-    if (rc == 0)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the dataset has no batch for this rank");
-    return rc > 0 ? 0 : rc;
+    return rc > 0 ? 0 : rc ? rc : no_batch(err);
 }
 
-int stk_loaded_take(struct stk_loaded *l, double now_s, double *ready_s, struct stk_err *err)
+double stk_loaded_ready_s(const struct stk_loaded *l, uint64_t step)
+{
+    return l->in_memory ? l->start_s
+                        : l->start_s + fmax(l->first_s, (double)(step + 1) * l->step_s);
+}
+
+int stk_loaded_take(struct stk_loaded *l, uint64_t step, double now_s, double *ready_s,
+                    struct stk_err *err)
 {
     *ready_s = now_s;
-    if (l->in_memory)
+    if (l->c->model.is_virtual)
+        *ready_s = fmax(now_s, stk_loaded_ready_s(l, step));
+    if (l->in_memory || l->c->model.is_virtual)
         return 0;
     /* A batch that is there when the accelerator asks was complete before. */
     bool waits = stk_loader_wait(l->loader, 0) != 1;

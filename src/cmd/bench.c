@@ -232,9 +232,6 @@ static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_
     if (rc == 0 && s->find_max && s->comm)
         rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                          "--find-max changes the number of ranks: run it without mpirun or srun");
-    if (rc == 0 && c.stoker && c.model.is_virtual)
-        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                         "--virtual-storage: stoker's loader reads by the real clock");
     if (c.stoker && w->reader.decode) /* really, by the loader's own threads */
         w->reader.think = (struct stk_dist){.kind = STK_DIST_CONSTANT};
     if (rc == 0 && (w->reader.cache == STK_CACHE_DROP || w->reader.cache == STK_CACHE_FRESH))
