@@ -399,10 +399,10 @@ static int get_list(struct reading *r, const struct stk_jfield *f, const struct 
 static bool take_null(const struct stk_jfield *f, void *at)
 {
     static const double unknown = NAN;
+    if (f->required && !f->nullable)
+        return false;
     if (f->type == STK_JFIELD_TEXT && !f->many)
         memset(at, 0, f->size);
-    else if (f->required)
-        return false;
     else if (f->type == STK_JFIELD_COUNT && !f->many)
         store(at, f->size, UINT64_MAX);
     else if (f->type == STK_JFIELD_REAL && !f->many)

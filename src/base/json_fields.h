@@ -55,13 +55,14 @@ struct stk_jfield {
     size_t offset, size; /* size: of one item */
     size_t count;        /* the offset of n */
     size_t room;         /* the most items; 0: no limit */
-    bool required;       /* an error if it is missing. null: if its type has no meaning for it */
-    bool omit;     /* not written, rather than null, 0, "" or [], if it is unknown or empty */
+    bool required;       /* an error if it is missing or null */
+    bool nullable;       /* TEXT: null is none, although it is required */
+    bool omit;     /* not written, rather than as null, 0, "" or [], if it is unknown or empty */
     bool negative; /* REAL: may be below 0 */
-    bool exact;    /* UNSIGNED: as text from 2^53 on, which readers that use doubles would round */
+    bool exact;    /* UNSIGNED: a text above 2^53, which readers that use doubles would round */
     bool cut;      /* CHARS: what does not fit is cut off, instead of an error */
     bool bytes;    /* TEXT: {"hex": "…"} if it is not UTF-8, instead of U+FFFD */
-    uint64_t min, max;       /* UNSIGNED, COUNT; max 0: that of the type. TEXT: max bytes */
+    uint64_t min, max; /* UNSIGNED, COUNT; max 0: that of the type. TEXT: max bytes, 0: any */
     const char *const *words;       /* by value; ends in NULL */
     int (*find)(const char *word, size_t n); /* WORD: the value of another spelling; -1: none */
     const struct stk_jfield *table; /* of a struct */

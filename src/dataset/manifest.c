@@ -2,7 +2,7 @@
 #include "dataset/manifest.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "dataset/index.h"
 #include "io/files.h"
 #include "format/format.h"
@@ -55,25 +55,54 @@ int stk_compress_parse(const char *text, int *filter, int *level, struct stk_err
     return 0;
 }
 
-/* ---- writing ---- */
+/* ---- its members ---- */
 
-static void write_files(struct stk_jw *w, const char *key, const struct stk_manifest_file *f,
-                        size_t n)
-{
-    char hash[20];
-    stk_jw_key(w, key);
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < n; i++) {
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)f[i].xxh64);
-        stk_jw_open(w, '{');
-        stk_jw_put_str(w, "name", f[i].name);
-        stk_jw_put_u64(w, "size_bytes", f[i].size);
-        stk_jw_put_u64(w, "samples", f[i].samples);
-        stk_jw_put_str(w, "xxh64", hash);
-        stk_jw_close(w, '}');
+struct text {
+    uint64_t version;
+    const char *by, *compression;
+    struct stk_manifest m;
+};
+
+static const struct stk_jfield file_fields[] = {
+#define FILE_(type, name, member)                                                                  \
+    {                                                                                              \
+        STK_JFIELD(type, name, struct stk_manifest_file, member), .required = true                 \
     }
-    stk_jw_close(w, ']');
-}
+    FILE_(TEXT, "name", name),
+    FILE_(UNSIGNED, "size_bytes", size),
+    FILE_(UNSIGNED, "samples", samples),
+    FILE_(HASH, "xxh64", xxh64),
+#undef FILE_
+    {0},
+};
+
+/* What is not required is missing in older manifests. */
+static const struct stk_jfield fields[] = {
+#define MANIFEST(type, name, member) STK_JFIELD(type, name, struct text, m.member)
+    {STK_JFIELD(UNSIGNED, "stoker_manifest", struct text, version), .required = true},
+    {STK_JFIELD(TEXT, "stoker_version", struct text, by)},
+    {MANIFEST(TEXT, "format", format), .required = true},
+    {MANIFEST(TEXT, "payload", payload), .required = true},
+    {STK_JFIELD(TEXT, "compression", struct text, compression), .required = true},
+    {MANIFEST(FLAG, "grouped", grouped)},
+    {MANIFEST(TEXT, "columns", columns)},
+    {MANIFEST(UNSIGNED, "samples", samples), .required = true},
+    {MANIFEST(UNSIGNED, "size_bytes", bytes), .required = true},
+    {MANIFEST(TEXT, "source", source)},
+    {MANIFEST(TEXT, "plan", plan)},
+    {MANIFEST(TEXT, "label_from", label_from)},
+    {STK_JFIELD_LIST(STRUCT, "shards", struct text, m.shard, m.nshards), .required = true,
+     .table = file_fields},
+    {STK_JFIELD_LIST(STRUCT, "other_files", struct text, m.other, m.nother), .required = true,
+     .table = file_fields},
+    {MANIFEST(FLAG, "class_by_class", class_by_class)},
+    {STK_JFIELD_LIST(TEXT, "classes", struct text, m.classes, m.nclasses), .required = true},
+#undef MANIFEST
+    {0},
+};
+static const char *const last_fields[] = {"settings", "xxh64"};
+
+/* ---- writing ---- */
 
 /* The last member: the checksum of all text before it. */
 static void write_own_checksum(struct stk_jw *w, const struct stk_buf *text)
@@ -85,23 +114,12 @@ static void write_own_checksum(struct stk_jw *w, const struct stk_buf *text)
 
 static void write_json(struct stk_jw *w, const struct stk_manifest *m, const struct stk_buf *text)
 {
+    struct text t = {VERSION, STK_VERSION, stk_compress_name(m->compress), *m};
+    const char **empty[] = {&t.m.payload, &t.m.columns, &t.m.source, &t.m.plan, &t.m.label_from};
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        *empty[i] = *empty[i] ? *empty[i] : "";
     stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "stoker_manifest", VERSION);
-    stk_jw_put_str(w, "stoker_version", STK_VERSION);
-    stk_jw_put_str(w, "format", m->format);
-    stk_jw_put_str(w, "payload", m->payload ? m->payload : "");
-    stk_jw_put_str(w, "compression", stk_compress_name(m->compress));
-    stk_jw_put_bool(w, "grouped", m->grouped);
-    stk_jw_put_str(w, "columns", m->columns ? m->columns : "");
-    stk_jw_put_u64(w, "samples", m->samples);
-    stk_jw_put_u64(w, "size_bytes", m->bytes);
-    stk_jw_put_str(w, "source", m->source ? m->source : "");
-    stk_jw_put_str(w, "plan", m->plan ? m->plan : "");
-    stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
-    write_files(w, "shards", m->shard, m->nshards);
-    write_files(w, "other_files", m->other, m->nother);
-    stk_jw_put_bool(w, "class_by_class", m->class_by_class);
-    stk_jw_put_strs(w, "classes", m->classes, m->nclasses);
+    stk_jfields_put(fields, &t, w);
     stk_jw_key(w, "settings");
     if (m->settings_json)
         stk_jw_raw(w, m->settings_json, strlen(m->settings_json));
@@ -135,87 +153,15 @@ static int bad(const char *path, struct stk_err *err, const char *what)
     return stk_err_set(err, STK_E_CORRUPT, path, -1, "damaged manifest: %s", what);
 }
 
-static const char *get_str(const struct stk_jval *obj, const char *name)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    return v && v->type == STK_JSTR && strlen(v->str) == v->len ? v->str : NULL;
-}
-
-static bool get_u64(const struct stk_jval *obj, const char *name, uint64_t *out)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v || v->type != STK_JINT || v->i < 0)
-        return false;
-    *out = (uint64_t)v->i;
-    return true;
-}
-
-static bool get_file(const struct stk_jval *v, struct stk_manifest_file *f)
-{
-    const char *hash = get_str(v, "xxh64");
-    char *end = NULL;
-    f->name = get_str(v, "name");
-    if (!f->name || !hash || strlen(hash) != 16 || !stk_key_is_safe_path(f->name, strlen(f->name)))
-        return false;
-    f->xxh64 = strtoull(hash, &end, 16);
-    return !*end && get_u64(v, "size_bytes", &f->size) && get_u64(v, "samples", &f->samples);
-}
-
-static int get_files(struct stk_manifest *m, const struct stk_jval *root, const char *key,
-                     struct stk_manifest_file **out, size_t *n, const char *path,
-                     struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(root, key);
-    if (!v || v->type != STK_JARR)
-        return bad(path, err, "no list of files");
-    *n = v->len;
-    *out = stk_arena_alloc(&m->arena, v->len * sizeof **out);
-    if (!*out)
-        return stk_err_nomem(err, v->len * sizeof **out);
-    for (size_t i = 0; i < v->len; i++)
-        if (!get_file(&v->item[i], &(*out)[i]))
-            return bad(path, err, "a file's entry is incomplete, or its name leaves the folder");
-    return 0;
-}
-
-/* False if missing, as in an older manifest. */
-static bool get_bool(const struct stk_jval *root, const char *name)
-{
-    const struct stk_jval *v = stk_json_get(root, name);
-    return v && v->type == STK_JBOOL && v->b;
-}
-
-static int get_classes(struct stk_manifest *m, const struct stk_jval *root, const char *path,
-                       struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(root, "classes");
-    if (!v || v->type != STK_JARR)
-        return bad(path, err, "no list of classes");
-    m->nclasses = v->len;
-    m->classes = stk_arena_alloc(&m->arena, v->len * sizeof *m->classes);
-    if (!m->classes)
-        return stk_err_nomem(err, v->len * sizeof *m->classes);
-    for (size_t i = 0; i < v->len; i++) {
-        if (v->item[i].type != STK_JSTR)
-            return bad(path, err, "a class that is not text");
-        m->classes[i] = v->item[i].str;
-    }
-    return 0;
-}
-
 /* True if a member is missing, as in an older manifest, and another is unknown, as in a newer one:
  * then a name is damaged, and what it says would be lost. */
 static bool has_damaged_name(const struct stk_jval *root)
 {
-    static const char *const names[] = {
-        "stoker_manifest", "stoker_version", "format",      "payload",        "compression",
-        "grouped",         "columns",        "samples",     "size_bytes",     "source",
-        "plan",            "label_from",     "shards",      "other_files",    "class_by_class",
-        "classes",         "settings",       "xxh64"};
-    const size_t n = sizeof names / sizeof *names;
-    size_t known = 0;
-    for (size_t i = 0; i < n; i++)
-        known += stk_json_get(root, names[i]) != NULL;
+    size_t n = 0, known = 0;
+    for (; fields[n].name; n++)
+        known += stk_json_get(root, fields[n].name) != NULL;
+    for (size_t i = 0; i < sizeof last_fields / sizeof *last_fields; i++, n++)
+        known += stk_json_get(root, last_fields[i]) != NULL;
     return known < n && known < root->len;
 }
 
@@ -223,48 +169,51 @@ static bool has_damaged_name(const struct stk_jval *root)
 static int check_itself(const struct stk_jval *root, const char *text, size_t len, const char *path,
                         struct stk_err *err)
 {
-    uint64_t version = 0;
-    const char *hash = get_str(root, "xxh64"), *comma = memrchr(text, ',', len);
+    const struct stk_jval *version = stk_json_get(root, "stoker_manifest");
+    const struct stk_jval *hash = stk_json_get(root, "xxh64");
+    const char *comma = memrchr(text, ',', len);
     char own[20] = "";
     if (comma)
         snprintf(own, sizeof own, "%016llx",
                  (unsigned long long)stk_hash64(text, (size_t)(comma - text)));
-    if (!get_u64(root, "stoker_manifest", &version))
+    if (!version || version->type != STK_JINT || version->i < 0)
         return bad(path, err, "it does not say that it is one of stoker");
-    if (hash ? strcmp(hash, own) != 0 : version > 1)
+    hash = hash && hash->type == STK_JSTR ? hash : NULL;
+    if (hash ? strcmp(hash->str, own) != 0 : version->i > 1)
         return bad(path, err, hash ? "it is not what pack wrote: its own checksum does not match"
                                    : "its own checksum is missing");
-    if (version > VERSION)
+    if (version->i > VERSION)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                           "a manifest of version %llu, by a later stoker: this one knows 1 to %d",
-                           (unsigned long long)version, VERSION);
+                           "a manifest of version %lld, by a later stoker: this one knows 1 to %d",
+                           (long long)version->i, VERSION);
     return 0;
+}
+
+static bool are_safe(const struct stk_manifest_file *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!stk_key_is_safe_path(f[i].name, strlen(f[i].name)))
+            return false;
+    return true;
 }
 
 static int from_json(struct stk_manifest *m, const struct stk_jval *root, const char *path,
                      struct stk_err *err)
 {
-    const char *compression = get_str(root, "compression");
+    struct text t = {0};
     int level;
-    m->grouped = get_bool(root, "grouped");
-    m->class_by_class = get_bool(root, "class_by_class");
-    m->format = get_str(root, "format");
-    m->payload = get_str(root, "payload");
-    m->source = get_str(root, "source");
-    m->label_from = get_str(root, "label_from");
-    m->columns = get_str(root, "columns");
-    m->plan = get_str(root, "plan");
     if (has_damaged_name(root))
         return bad(path, err, "a member is missing, and another has an unknown name");
-    if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
-        !get_u64(root, "size_bytes", &m->bytes))
-        return bad(path, err, "format, payload, compression or counts are missing");
-    if (stk_compress_parse(compression, &m->compress, &level, NULL) < 0)
+    int rc = stk_jfields_read(fields, root, path, &m->arena, &t, err);
+    if (rc < 0)
+        return stk_err_wrap(err, rc, "damaged manifest");
+    if (stk_compress_parse(t.compression, &t.m.compress, &level, NULL) < 0)
         return bad(path, err, "a compression this stoker does not know");
-    int rc = get_files(m, root, "shards", &m->shard, &m->nshards, path, err);
-    if (rc == 0)
-        rc = get_files(m, root, "other_files", &m->other, &m->nother, path, err);
-    return rc < 0 ? rc : get_classes(m, root, path, err);
+    t.m.arena = m->arena;
+    *m = t.m;
+    return are_safe(m->shard, m->nshards) && are_safe(m->other, m->nother)
+               ? 0
+               : bad(path, err, "the name of a file leaves the folder");
 }
 
 /* *text: in the arena, values point into it. *st: its owner. 1; 0: there is no such file, or it can

@@ -13,7 +13,7 @@
     }
 #define TEXT(name, member)                                                                         \
     {                                                                                              \
-        STK_JFIELD(TEXT, name, STRUCT, member), .required = true, .bytes = true                    \
+        STK_JFIELD(TEXT, name, STRUCT, member), .required = true, .nullable = true, .bytes = true  \
     }
 #define WORDS(name, member)                                                                        \
     {                                                                                              \

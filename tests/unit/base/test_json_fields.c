@@ -11,7 +11,7 @@ static const char *const colours[] = {"", "red", "green", "blue", NULL};
 struct point {
     uint32_t n;
     double wall_s;
-    const char **argv;
+    const char **argv, *name, *note;
 };
 struct all {
     bool flag;
@@ -40,6 +40,11 @@ static const struct stk_jfield point_fields[] = {
     {STK_JFIELD(UNSIGNED, "n", struct point, n), .required = true, .min = 1, .max = 100},
     {STK_JFIELD(REAL, "wall_s", struct point, wall_s), .omit = true},
     {STK_JFIELD_WORDS("argv", struct point, argv), .omit = true},
+    {0},
+};
+static const struct stk_jfield named_fields[] = {
+    {STK_JFIELD(TEXT, "name", struct point, name), .required = true},
+    {STK_JFIELD(TEXT, "note", struct point, note), .required = true, .nullable = true},
     {0},
 };
 static const struct stk_jfield fields[] = {
@@ -262,6 +267,29 @@ static void refusals(void)
     refused("{\"u8\":1", "bad JSON: \"{\" without \"}\"");
 }
 
+/* A text that must be there, and one of which must be said that there is none. */
+static void required_texts(void)
+{
+    static const struct {
+        const char *text, *why;
+    } given[] = {
+        {"{\"name\":\"a\",\"note\":null}", ""},
+        {"{\"name\":\"a\"}", "'note' is missing"},
+        {"{\"name\":null,\"note\":null}", "'name' is not a text"},
+    };
+    struct stk_arena arena = STK_ARENA_INIT;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        struct stk_err err = {0};
+        struct point p = {.note = "x"};
+        int rc = stk_jfields_parse(named_fields, given[i].text, strlen(given[i].text), NULL, &arena,
+                                   &p, &err);
+        CHECK_INT(rc, *given[i].why ? STK_E_CORRUPT : 0);
+        CHECK_STR(err.what, given[i].why);
+        CHECK(*given[i].why || !p.note);
+    }
+    stk_arena_release(&arena);
+}
+
 /* A table may know more spellings than it writes. */
 static int find_other(const char *word, size_t n)
 {
@@ -291,6 +319,7 @@ int main(int argc, char **argv_)
     CHECK_RUN(unknown);
     CHECK_RUN(omitted);
     CHECK_RUN(refusals);
+    CHECK_RUN(required_texts);
     CHECK_RUN(other_words);
     return CHECK_DONE();
 }
