@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "base/hash.h"
 #include "base/live.h"
 #include "base/own_priv.h"
+#include "base/thread.h"
 #include "stoker.h"
 
 #define TRIES       16
@@ -417,19 +417,11 @@ int stk_save_start(struct stk_save *s, struct stk_err *err)
     if (!stk_live_end(s))
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "stk_save_start: it has ended");
     pthread_t thread;
-    pthread_attr_t detached;
-    sigset_t all, before;
     enter(s, true);
-    /* Signals are for the program's own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    bool runs = pthread_create(&thread, &detached, run, s) == 0;
-    pthread_attr_destroy(&detached);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (runs)
+    if (stk_thread_start(&thread, run, s) == 0) {
+        pthread_detach(thread);
         return 0;
+    }
     int rc = commit(s, err); /* no thread is left: now, then */
     end_thread(&(struct stk_err){0});
     return rc;

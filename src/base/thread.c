@@ -170,12 +170,22 @@ bool stk_thread_beat(struct stk_thread *t)
     return !atomic_load_explicit(&t->stop, memory_order_relaxed);
 }
 
+bool stk_thread_sleep(struct stk_thread *t, double until_s)
+{
+    pthread_mutex_lock(&t->lock);
+    while (!t->stop && stk_cond_wait(&t->changed, &t->lock, until_s))
+        ;
+    pthread_mutex_unlock(&t->lock);
+    return !t->stop;
+}
+
 bool stk_thread_close(struct stk_thread *t, double grace_s)
 {
     if (!t)
         return true;
-    atomic_store(&t->stop, true);
     pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_broadcast(&t->changed);
     bool idle = is_idle_by(t, stk_now() + grace_s);
     t->last = true;
     t->left = !idle;

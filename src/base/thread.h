@@ -43,6 +43,8 @@ int stk_thread_call(struct stk_thread *t, stk_thread_fn *fn, void (*drop)(void *
                     const struct stk_limit *limit, int *rc, struct stk_err *err);
 /* From fn: it makes progress. False: nobody waits for it any more, and it may give up. */
 bool stk_thread_beat(struct stk_thread *t);
+/* From fn: sleeps until then, by stk_now(). False: as above, and it did not sleep to the end. */
+bool stk_thread_sleep(struct stk_thread *t, double until_s);
 /* Waits that long for a function that still runs. True: it has returned, and what it used is the
  * caller's. False: it is left behind, with what it uses. NULL is fine. */
 bool stk_thread_close(struct stk_thread *t, double grace_s);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/pool.h"
+#include "base/thread.h"
 #include "bench/loaded.h"
 #include "bench/reader.h"
 
@@ -284,18 +285,11 @@ static bool is_there(const struct stk_lanes *l, const struct slot *s, uint64_t b
 static bool wait_for(struct stk_lanes *l, const struct slot *s, uint64_t batch, enum want want,
                      double seconds)
 {
-    struct timespec until;
-    int rc = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    double whole = floor(seconds), part = seconds - whole;
-    until.tv_sec += (time_t)whole;
-    until.tv_nsec += (long)(part * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    double until_s = stk_now() + seconds;
     l->wanted = want;
     l->unheard = 0;
-    while (!is_there(l, s, batch) && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&l->filled, &l->lock, &until);
+    while (!is_there(l, s, batch) && stk_cond_wait(&l->filled, &l->lock, until_s))
+        ;
     l->wanted = WANT_NONE;
     return is_there(l, s, batch);
 }
@@ -422,7 +416,7 @@ static int start_lane(struct stk_lanes *l, uint64_t i, struct stk_err *err)
                                    &lane->tally, err);
     if (rc < 0)
         return rc;
-    int why = pthread_create(&lane->thread, NULL, lane_main, lane);
+    int why = stk_thread_start(&lane->thread, lane_main, lane);
     lane->running = why == 0;
     return why ? stk_err_set(err, STK_E_SYS, NULL, -1, "start a thread: %s", strerror(why)) : 0;
 }
@@ -463,11 +457,7 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
     l->lane = calloc(lanes, sizeof *l->lane);
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->loading, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->filled, &attr);
-    pthread_condattr_destroy(&attr);
+    stk_cond_init(&l->filled);
     for (uint64_t i = 0; l->lane && i < lanes; i++)
         pthread_cond_init(&l->lane[i].go, NULL);
     int rc = l->slot && l->lane ? 0 : stk_err_nomem(err, lanes * sizeof *l->lane);

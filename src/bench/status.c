@@ -4,17 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "host/proc.h"
 
 #define EVERY_S       1.0
@@ -135,10 +133,8 @@ struct figures {
 };
 
 struct stk_bench_status {
-    pthread_t thread;
+    struct stk_thread *thread;
     pthread_mutex_t lock; /* for these: */
-    pthread_cond_t changed;
-    bool over, gone; /* over: asked to end; gone: the thread has ended */
     struct figures now;
     double counted_s; /* of the steps' thread: when it last counted the queue */
     /* Of the thread, which writes without the lock: a step never waits for a write. */
@@ -204,61 +200,33 @@ static void put_rank(void *user, struct stk_jw *w)
     put_bytes(s, w);
 }
 
-/* Waits until the next write is due; false: to end. With the lock. */
-static bool wait_turn(struct stk_bench_status *s)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double until = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + s->beacon.every_s;
-    t.tv_sec = (time_t)until;
-    t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
-    int why = 0;
-    while (!s->over && why != ETIMEDOUT)
-        why = pthread_cond_timedwait(&s->changed, &s->lock, &t);
-    return !s->over;
-}
-
-static void *status_main(void *user)
+static int status_main(void *user, struct stk_err *err)
 {
     struct stk_bench_status *s = user;
-    pthread_mutex_lock(&s->lock);
-    while (wait_turn(s)) {
+    (void)err;
+    while (stk_thread_sleep(s->thread, stk_now() + s->beacon.every_s)) {
+        pthread_mutex_lock(&s->lock);
         s->shown = s->now;
         pthread_mutex_unlock(&s->lock);
         stk_beacon_tick(&s->beacon, true);
-        pthread_mutex_lock(&s->lock);
     }
-    s->gone = true;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-    return NULL;
+    return 0;
 }
 
-static void release(struct stk_bench_status *s)
+static void release(void *status)
 {
+    struct stk_bench_status *s = status;
     stk_beacon_end(&s->beacon, false);
     if (s->proc_fd >= 0)
         close(s->proc_fd);
-    pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
-}
-
-static bool start(struct stk_bench_status *s)
-{
-    sigset_t all, old;
-    sigfillset(&all); /* signals are for the thread that runs the steps */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int why = pthread_create(&s->thread, NULL, status_main, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return why == 0;
 }
 
 struct stk_bench_status *stk_bench_status_begin(const struct stk_bench_board *board,
                                                 const struct stk_bench_plan *plan, bool idle)
 {
     struct stk_bench_status *s = board && board->dirfd >= 0 ? calloc(1, sizeof *s) : NULL;
-    pthread_condattr_t attr;
     if (!s)
         return NULL;
     *s = (struct stk_bench_status){.rank = plan->rank, .ranks = plan->ranks, .proc_fd = -1};
@@ -269,17 +237,15 @@ struct stk_bench_status *stk_bench_status_begin(const struct stk_bench_board *bo
     if (gethostname(s->node, sizeof s->node - 1) != 0)
         s->node[0] = '\0';
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
     (void)stk_proc_open(&s->proc_fd, NULL);
     s->beacon =
         (struct stk_beacon){.name = s->name, .command = "bench", .put = put_rank, .user = s};
     s->beacon.every_s = fmax(EVERY_S, PER_RANK_S * (double)plan->ranks);
     stk_beacon_begin(&s->beacon, board->dirfd);
-    if (start(s))
+    if (stk_thread_open(&s->thread, NULL) == 0) {
+        stk_thread_begin(s->thread, status_main, release, s);
         return s;
+    }
     release(s);
     return NULL;
 }
@@ -329,23 +295,6 @@ void stk_bench_status_step(struct stk_bench_status *s, const struct stk_bench_ra
 
 void stk_bench_status_end(struct stk_bench_status *s)
 {
-    struct timespec t;
-    int why = 0;
-    if (!s)
-        return;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += FAREWELL_S;
-    pthread_mutex_lock(&s->lock);
-    s->over = true;
-    pthread_cond_broadcast(&s->changed);
-    while (!s->gone && why != ETIMEDOUT)
-        why = pthread_cond_timedwait(&s->changed, &s->lock, &t);
-    bool gone = s->gone;
-    pthread_mutex_unlock(&s->lock);
-    if (!gone) { /* its file system does not answer: it keeps what it uses */
-        pthread_detach(s->thread);
-        return;
-    }
-    pthread_join(s->thread, NULL);
-    release(s);
+    if (s && stk_thread_close(s->thread, FAREWELL_S)) /* else its file system does not answer */
+        release(s);
 }

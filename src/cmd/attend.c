@@ -5,48 +5,30 @@
  * A signal asks the command to stop (progress.c). In a thread that the kernel blocks, the handler
  * does not run and the signal stays pending. So a thread that touches no file polls for it. If the
  * command was asked to stop, or its deadline is over, and it makes no progress for a while, the
- * process exits with the command still blocked. Its output is left as after a crash, which every file stoker writes survives.
+ * process exits with the command still blocked. Its output is left as after a crash, which every
+ * file stoker writes survives.
  */
 #include "cmd/cmd.h"
 
-#include <pthread.h>
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/thread.h"
 #include "cmd/terminal.h"
 
-#define TICK_NS    100000000l
+#define TICK_S     0.1
 #define PATIENCE_S 1.5
 #define IDLE_CPU_S 0.01 /* CPU time of all threads below which the command makes no progress */
 
 struct watcher {
     const struct stk_run *run;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool over;
+    struct stk_thread *thread;
     double since_s, cpu_s; /* of the last tick with progress, or before the stop request */
 };
-
-/* False: the command has ended. */
-static bool wait_tick(struct watcher *w)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += TICK_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int late = 0;
-    pthread_mutex_lock(&w->lock);
-    while (!w->over && !late)
-        late = pthread_cond_timedwait(&w->changed, &w->lock, &until);
-    bool over = w->over;
-    pthread_mutex_unlock(&w->lock);
-    return !over;
-}
 
 /* The signal that asked to stop, or would if its handler ran: sigpending() reports those blocked in
  * this thread. 0: none. */
@@ -78,10 +60,11 @@ static bool is_stuck(struct watcher *w, bool asked)
 
 /* Allocates nothing, so that the process can fork at any time. Exits without flushing or tearing
  * down: a blocked thread may hold any lock. */
-static void *watch(void *user)
+static int watch(void *user, struct stk_err *err)
 {
     struct watcher *w = user;
-    while (wait_tick(w)) {
+    (void)err;
+    while (stk_thread_sleep(w->thread, stk_now() + TICK_S)) {
         const struct stk_deadline *d = atomic_load(&w->run->deadline);
         int sig = signal_sent();
         bool late = !sig && d && d->is_over(d->user);
@@ -97,38 +80,15 @@ static void *watch(void *user)
                         ", while waiting for a file system or a program that does not answer");
         _exit(128 + sig);
     }
-    return NULL;
-}
-
-static int start(struct watcher *w)
-{
-    sigset_t all, old;
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int e = pthread_create(&w->thread, NULL, watch, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return e;
-}
-
-static void end(struct watcher *w)
-{
-    pthread_mutex_lock(&w->lock);
-    w->over = true;
-    pthread_cond_signal(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    return 0;
 }
 
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run))
 {
     struct watcher w = {.run = run, .since_s = stk_now(), .cpu_s = cpu_seconds()};
-    bool watched = start(&w) == 0;
+    if (stk_thread_open(&w.thread, NULL) == 0)
+        stk_thread_begin(w.thread, watch, NULL, &w);
     int status = what(run);
-    if (watched)
-        end(&w);
-    pthread_cond_destroy(&w.changed);
-    pthread_mutex_destroy(&w.lock);
+    (void)stk_thread_close(w.thread, INFINITY);
     return status;
 }

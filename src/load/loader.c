@@ -6,8 +6,9 @@
 #include "base/mark.h"
 #include "base/pool.h"
 #include "base/sized.h"
+#include "base/thread.h"
 
-#include <signal.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -115,13 +116,9 @@ static void *bury(void *loader)
 static void leave_behind(struct stk_loader *ld)
 {
     pthread_t t;
-    sigset_t all, old;
     ld->o.free = NULL; /* the program may have freed that memory by then */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&t, NULL, bury, ld) == 0)
+    if (stk_thread_start(&t, bury, ld) == 0)
         pthread_detach(t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 void stk_loader_close(struct stk_loader *ld)
@@ -190,15 +187,14 @@ static int begin_epoch(struct stk_loader *ld, struct stk_err *err)
     return 0;
 }
 
-static void wait_ready(struct stk_loader *ld, const struct timespec *until)
+/* False: not until then. */
+static bool wait_ready(struct stk_loader *ld, double until_s)
 {
     ld->waiting = true;
     stk_feed_wake(ld); /* the budget may be exceeded now */
-    if (until)
-        pthread_cond_timedwait(&ld->ready_cond, &ld->lock, until);
-    else
-        pthread_cond_wait(&ld->ready_cond, &ld->lock);
+    bool in_time = stk_cond_wait(&ld->ready_cond, &ld->lock, until_s);
     ld->waiting = false;
+    return in_time;
 }
 
 static void count_stall(struct stk_loader *ld, double begin_s)
@@ -209,25 +205,14 @@ static void count_stall(struct stk_loader *ld, double begin_s)
 
 int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000l;
-    until.tv_sec += until.tv_nsec / 1000000000l;
-    until.tv_nsec %= 1000000000l;
     double begin = stk_now();
     if (!is_ours(ld))
         return 1;
     pthread_mutex_lock(&ld->lock);
-    bool ready = begin_epoch(ld, NULL) < 0 || look(ld) != NOT_YET;
-    while (!ready) {
-        wait_ready(ld, &until);
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
+    bool ready = begin_epoch(ld, NULL) < 0 || look(ld) != NOT_YET, in_time = true;
+    while (!ready && in_time) {
+        in_time = wait_ready(ld, begin + timeout_ms * 1e-3);
         ready = look(ld) != NOT_YET;
-        if (now.tv_sec > until.tv_sec ||
-            (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
-            break;
     }
     pthread_mutex_unlock(&ld->lock);
     count_stall(ld, begin);
@@ -244,7 +229,7 @@ static struct batch *take_batch(struct stk_loader *ld, int *rc, struct stk_err *
     if (what == NOT_YET) {
         double begin = stk_now();
         while ((what = look(ld)) == NOT_YET)
-            wait_ready(ld, NULL);
+            (void)wait_ready(ld, INFINITY);
         count_stall(ld, begin);
     }
     if (what == 1) {

@@ -7,11 +7,11 @@
 #include "base/hash.h"
 #include "base/live.h"
 #include "base/sized.h"
+#include "base/thread.h"
 #include "host/cpus.h"
 #include "host/memory.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -250,21 +250,14 @@ static void forget_texts(struct stk_loader_options *o)
 
 static int start_threads(struct stk_loader *ld, struct stk_err *err)
 {
-    sigset_t all, old;
-    /* Signals belong to the program, but a fault in mapped data must reach its handler. */
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int e = pthread_create(&ld->feeder, NULL, stk_feed_main, ld);
+    int e = stk_thread_start(&ld->feeder, stk_feed_main, ld);
     ld->feeder_started = e == 0;
     for (uint32_t i = 0; e == 0 && i < ld->nworkers; i++) {
-        e = pthread_create(&ld->worker[i].thread, NULL, stk_work_main, &ld->worker[i]);
+        e = stk_thread_start(&ld->worker[i].thread, stk_work_main, &ld->worker[i]);
         ld->worker[i].started = e == 0;
         if (e != 0 && i > 0)
             e = 0; /* fewer are enough */
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     errno = e;
     return e ? stk_err_sys(err, NULL, "cannot start a thread") : 0;
 }
@@ -377,11 +370,7 @@ int stk_loader_open_sized(struct stk_dataset *ds, const struct stk_loader_option
     atomic_store(&ld->refs, 1);
     pthread_mutex_init(&ld->lock, NULL);
     pthread_cond_init(&ld->work_cond, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ld->ready_cond, &attr);
-    pthread_condattr_destroy(&attr);
+    stk_cond_init(&ld->ready_cond);
     stk_sample_init(&ld->sample);
     ld->work_last = &ld->work_first;
     ld->out_last = &ld->out_first;

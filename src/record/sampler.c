@@ -18,13 +18,15 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/spawn.h"
+#include "base/thread.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
 #include "record/sampler.h"
 
-#define STUCK_S  5  /* a thread that has not stopped after this time is abandoned */
-#define CPU_REST 19 /* pause after a reading, in multiples of its CPU time: 5 % of one CPU */
+#define STUCK_S     5  /* a thread that has not stopped after this time is left behind */
+#define GPU_STUCK_S 2  /* … one that asks a driver */
+#define CPU_REST    19 /* pause after a reading, in multiples of its CPU time: 5 % of one CPU */
 
 struct node_use {
     struct stk_memory_use memory;
@@ -45,10 +47,9 @@ struct stk_sampler {
     struct gpu_use gpu;  /* as last seen */
     int csv;             /* -1: not open, or not writable */
     struct stk_buf line; /* being made */
-    bool running, watching, stop;
-    pthread_t thread, watcher;
-    pthread_mutex_t lock; /* tree, gpu, totals.gpu*, stop */
-    pthread_cond_t wake;
+    struct stk_thread *thread, *watcher;
+    bool stuck; /* one of them */
+    pthread_mutex_t lock; /* tree, gpu, totals.gpu* */
     double last_s, last_cpu_s;
     struct node_use last_node;
     struct stk_sampler_totals totals;
@@ -189,32 +190,13 @@ static void take_reading(struct stk_sampler *s, bool last)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
-static struct timespec monotonic(double seconds)
-{
-    struct timespec t = {.tv_sec = (time_t)seconds};
-    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-    return t;
-}
-
-/* Waits until then. True: it is time to stop. */
-static bool wait_until(struct stk_sampler *s, double then_s)
-{
-    struct timespec t = monotonic(then_s);
-    pthread_mutex_lock(&s->lock);
-    int rc = 0;
-    while (!s->stop && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&s->wake, &s->lock, &t);
-    bool stop = s->stop;
-    pthread_mutex_unlock(&s->lock);
-    return stop;
-}
-
-static void *sampling(void *user)
+static int sampling(void *user, struct stk_err *err)
 {
     struct stk_sampler *s = user;
+    (void)err;
     double start_s = (double)s->o.start_mono_ns * 1e-9, next_s = start_s + s->o.every_s;
     look_at_node(s, &s->last_node);
-    while (!wait_until(s, next_s)) {
+    while (stk_thread_sleep(s->thread, next_s)) {
         double before_s = stk_thread_cpu_s();
         take_reading(s, false);
         /* On the grid of whole periods. */
@@ -222,12 +204,13 @@ static void *sampling(void *user)
         next_s = start_s + (floor((least_s - start_s) / s->o.every_s) + 1) * s->o.every_s;
     }
     take_reading(s, true);
-    return NULL;
+    return 0;
 }
 
-static void *watching(void *user)
+static int watching(void *user, struct stk_err *err)
 {
     struct stk_sampler *s = user;
+    (void)err;
     struct gpu_use use;
     struct stk_gpus *g = stk_gpus_open();
     pthread_mutex_lock(&s->lock);
@@ -237,14 +220,14 @@ static void *watching(void *user)
     pthread_mutex_unlock(&s->lock);
     /* A reading uses the latest values: NVML itself averages over up to a second. */
     double next_s = stk_now();
-    while (g && !wait_until(s, next_s)) {
+    while (g && stk_thread_sleep(s->watcher, next_s)) {
         look_at_gpus(g, &use);
         pthread_mutex_lock(&s->lock);
         s->gpu = use;
         pthread_mutex_unlock(&s->lock);
         next_s = stk_now() + s->o.every_s;
     }
-    return NULL;
+    return 0;
 }
 
 /* ---- from outside ------------------------------------------------------------------------- */
@@ -262,13 +245,14 @@ static int open_csv(struct stk_sampler *s, struct stk_err *err)
     return flush_line(s, err);
 }
 
-static int start_thread(struct stk_sampler *s, struct stk_err *err)
+static int start_threads(struct stk_sampler *s, struct stk_err *err)
 {
-    errno = pthread_create(&s->thread, NULL, sampling, s);
-    if (errno)
-        return stk_err_sys(err, NULL, "start a thread");
-    s->running = true;
-    s->watching = pthread_create(&s->watcher, NULL, watching, s) == 0;
+    int rc = stk_thread_open(&s->thread, err);
+    if (rc)
+        return rc;
+    stk_thread_begin(s->thread, sampling, NULL, s);
+    if (stk_thread_open(&s->watcher, NULL) == 0)
+        stk_thread_begin(s->watcher, watching, NULL, s);
     return 0;
 }
 
@@ -276,7 +260,6 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
                       struct stk_err *err)
 {
     struct stk_sampler *s = calloc(1, sizeof *s);
-    pthread_condattr_t attr;
     if (!s)
         return stk_err_nomem(err, sizeof *s);
     s->o = *o;
@@ -284,17 +267,13 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     s->gpu = (struct gpu_use){.util = -1, .memory_bytes = -1};
     s->tree.proc_fd = s->csv = -1;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
     stk_memory_meter_init(&s->memory);
     int rc = stk_sampler_open_tree(&s->tree, o->root, err);
     stk_proc_reader_init(&s->reader, s->tree.proc_fd);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)
-        rc = start_thread(s, err);
+        rc = start_threads(s, err);
     if (rc)
         stk_sampler_free(s);
     else
@@ -302,18 +281,12 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     return rc;
 }
 
-static struct timespec in_seconds(unsigned seconds)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += seconds;
-    return t;
-}
-
 /* The thread holds the lock while it reads /proc, which may hang with a process's memory. */
 static bool lock_within(struct stk_sampler *s, unsigned seconds)
 {
-    struct timespec limit = in_seconds(seconds);
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += seconds;
     return pthread_mutex_timedlock(&s->lock, &limit) == 0;
 }
 
@@ -330,25 +303,15 @@ void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
         pthread_mutex_unlock(&s->lock);
 }
 
-static bool join(pthread_t thread, unsigned seconds)
-{
-    struct timespec limit = in_seconds(seconds);
-    return pthread_timedjoin_np(thread, NULL, &limit) == 0;
-}
-
 bool stk_sampler_stop(struct stk_sampler *s)
 {
-    if (!s->running)
-        return true;
-    if (!lock_within(s, STUCK_S))
+    if (s->stuck)
         return false;
-    s->stop = true;
-    pthread_cond_broadcast(&s->wake);
-    pthread_mutex_unlock(&s->lock);
-    s->running = !join(s->thread, STUCK_S);
-    if (s->watching)
-        s->watching = !join(s->watcher, s->running ? 0 : 2);
-    return !s->running;
+    bool ended = stk_thread_close(s->thread, STUCK_S);
+    s->stuck = !stk_thread_close(s->watcher, ended ? GPU_STUCK_S : 0) || !ended;
+    if (!s->stuck) /* else they use these */
+        s->thread = s->watcher = NULL;
+    return ended;
 }
 
 const struct stk_sampler_totals *stk_sampler_totals(const struct stk_sampler *s)
@@ -363,7 +326,7 @@ const struct stk_tree *stk_sampler_tree(const struct stk_sampler *s)
 
 void stk_sampler_free(struct stk_sampler *s)
 {
-    if (!s || s->running || s->watching)
+    if (!s || s->stuck)
         return; /* a thread stuck in a driver still uses it */
     if (s->csv >= 0)
         close(s->csv);
@@ -372,6 +335,5 @@ void stk_sampler_free(struct stk_sampler *s)
     stk_proc_reader_release(&s->reader);
     stk_tree_release(&s->tree);
     pthread_mutex_destroy(&s->lock);
-    pthread_cond_destroy(&s->wake);
     free(s);
 }

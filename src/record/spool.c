@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "host/fs.h"
 #include "record/priv.h"
 
@@ -39,10 +41,7 @@ struct copied {
 
 struct stk_copier {
     struct stk_launch *l;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop, running;
+    struct stk_thread *thread; /* NULL: copies only at the end */
     struct copied *file;
     size_t n;
     uint8_t *block;
@@ -276,24 +275,17 @@ static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
-static void *copying(void *user)
+static int copying(void *user, struct stk_err *err)
 {
     struct stk_copier *c = user;
-    double next_s = stk_now() + c->l->o.copy_s;
-    pthread_mutex_lock(&c->lock);
-    while (!c->stop) {
-        struct timespec t = {.tv_sec = (time_t)next_s};
-        t.tv_nsec = (long)((next_s - (double)t.tv_sec) * 1e9);
-        if (pthread_cond_timedwait(&c->wake, &c->lock, &t) != ETIMEDOUT || c->stop)
-            continue;
-        pthread_mutex_unlock(&c->lock);
+    double took_s = 0;
+    (void)err;
+    while (stk_thread_sleep(c->thread, stk_now() + c->l->o.copy_s + COPY_REST * took_s)) {
         double before_s = stk_now();
         (void)copy_all(c, false, NULL); /* repeated later; only the last copy must succeed */
-        next_s = stk_now() + c->l->o.copy_s + COPY_REST * (stk_now() - before_s);
-        pthread_mutex_lock(&c->lock);
+        took_s = stk_now() - before_s;
     }
-    pthread_mutex_unlock(&c->lock);
-    return NULL;
+    return 0;
 }
 
 int stk_copier_start(struct stk_launch *l, struct stk_err *err)
@@ -301,19 +293,13 @@ int stk_copier_start(struct stk_launch *l, struct stk_err *err)
     if (!l->spool)
         return 0;
     struct stk_copier *c = calloc(1, sizeof *c);
-    pthread_condattr_t attr;
     if (!c || !(c->block = malloc(BLOCK))) {
         free(c);
         return stk_err_nomem(err, BLOCK);
     }
     c->l = l;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    c->running = pthread_create(&c->thread, NULL, copying, c) == 0; /* otherwise copy only at the
-                                                                       end */
+    if (stk_thread_open(&c->thread, NULL) == 0)
+        stk_thread_begin(c->thread, copying, NULL, c);
     l->copier = c;
     return 0;
 }
@@ -324,8 +310,6 @@ static void copier_free(struct stk_copier *c)
         free(c->file[i].hash);
     free(c->file);
     free(c->block);
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->wake);
     free(c);
 }
 
@@ -336,12 +320,7 @@ int stk_copier_finish(struct stk_launch *l, struct stk_err *err)
         l->spool_left = l->spool;
         return l->spool ? stk_err_nomem(err, BLOCK) : 0;
     }
-    pthread_mutex_lock(&c->lock);
-    c->stop = true;
-    pthread_cond_signal(&c->wake);
-    pthread_mutex_unlock(&c->lock);
-    if (c->running)
-        pthread_join(c->thread, NULL);
+    (void)stk_thread_close(c->thread, INFINITY);
     int rc = copy_all(c, true, err);
     copier_free(c);
     l->copier = NULL;

@@ -2,7 +2,7 @@
  * comm_pulse.c - signs of life: a thread per rank that tells the next rank that this one runs, and
  * looks after the rank before it. The one that misses it tells all others.
  */
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/thread.h"
 #include "host/proc.h"
 #include "sched/comm_priv.h"
 
@@ -25,11 +26,8 @@ struct posted {
 
 struct comm_pulse {
     struct comm_root *root;
-    pthread_t thread;
-    bool running;
-    pthread_mutex_t lock; /* of the members up to why */
-    pthread_cond_t wake;
-    bool stop;
+    struct stk_thread *thread;
+    pthread_mutex_t lock; /* of why */
     char why[256];
     _Atomic int64_t lost; /* -1: none */
 
@@ -225,56 +223,36 @@ void stk_pulse_beat(struct comm_root *r)
     }
 }
 
-static void *pulse_main(void *arg)
+static int pulse_main(void *arg, struct stk_err *err)
 {
     struct comm_pulse *p = arg;
-    pthread_mutex_lock(&p->lock);
-    while (!p->stop) {
-        pthread_mutex_unlock(&p->lock);
+    (void)err;
+    do {
         pthread_mutex_lock(&p->root->lock);
         stk_pulse_beat(p->root);
         pthread_mutex_unlock(&p->root->lock);
-        pthread_mutex_lock(&p->lock);
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        t.tv_nsec += (long)(LOOK_S * 1e9);
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        while (!p->stop && pthread_cond_timedwait(&p->wake, &p->lock, &t) == 0)
-            ;
-    }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
+    } while (stk_thread_sleep(p->thread, stk_now() + LOOK_S));
+    return 0;
 }
 
 /* ---- start and end ---- */
 
-static int start_thread(struct comm_pulse *p, struct stk_err *err)
-{
-    int e = pthread_create(&p->thread, NULL, pulse_main, p);
-    p->running = e == 0;
-    errno = e;
-    return e ? stk_err_sys(err, NULL, "a thread for signs of life") : 0;
-}
-
 int stk_pulse_start(struct comm_root *r, struct stk_err *err)
 {
     struct comm_pulse *p = calloc(1, sizeof *p);
-    pthread_condattr_t attr;
     if (!p)
         return stk_err_nomem(err, sizeof *p);
     double now = stk_now();
     *p = (struct comm_pulse){.root = r, .lost = -1, .seen = now, .looked = now, .proc_fd = -1};
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->wake, &attr);
-    pthread_condattr_destroy(&attr);
     if (stk_proc_open(&p->proc_fd, NULL) != 0)
         p->proc_fd = -1;
     r->pulse = p;
     post_receive(r);
-    return r->threads ? start_thread(p, err) : 0;
+    int rc = r->threads ? stk_thread_open(&p->thread, err) : 0;
+    if (p->thread)
+        stk_thread_begin(p->thread, pulse_main, NULL, p);
+    return rc;
 }
 
 void stk_pulse_closing(struct comm_root *r)
@@ -285,15 +263,6 @@ void stk_pulse_closing(struct comm_root *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void end_thread(struct comm_pulse *p)
-{
-    pthread_mutex_lock(&p->lock);
-    p->stop = true;
-    pthread_cond_signal(&p->wake);
-    pthread_mutex_unlock(&p->lock);
-    pthread_join(p->thread, NULL);
-}
-
 /* MPI may write to a message that is still on its way at any time: after a failure its memory
  * stays. */
 void stk_pulse_stop(struct comm_root *r)
@@ -301,8 +270,7 @@ void stk_pulse_stop(struct comm_root *r)
     struct comm_pulse *p = r->pulse;
     if (!p)
         return;
-    if (p->running)
-        end_thread(p);
+    (void)stk_thread_close(p->thread, INFINITY);
     if (p->proc_fd >= 0)
         close(p->proc_fd);
     bool told = all_told(r) && is_done(r, &p->beat);
@@ -311,9 +279,7 @@ void stk_pulse_stop(struct comm_root *r)
     else if (p->in.busy)
         told = false;
     p->proc_fd = -1;
-    p->running = false;
     r->failed |= !told || p->lost >= 0;
-    pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
     if (told || r->ops->forgets) {
         free(p->out);

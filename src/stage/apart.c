@@ -4,7 +4,7 @@
  */
 #include "stage/apart.h"
 
-#include <pthread.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,34 +12,33 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/thread.h"
 #include "stage/spread_priv.h"
 
 #define SILENT_S 60.0 /* without a new word of a node: it is gone */
 #define LOOK_S   0.2
+#define BEAT_S   1.0
 
 struct stk_apart {
     struct stk_rank rank;
     struct spread_status *status;
     struct stk_spread_node me; /* with the lock, as what follows */
-    pthread_t thread;
-    bool running, stop;
+    bool done;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    struct stk_thread *thread;
 };
 
-static void *beat(void *arg)
+static int beat(void *arg, struct stk_err *err)
 {
     struct stk_apart *a = arg;
-    struct timespec until;
-    pthread_mutex_lock(&a->lock);
-    while (!a->stop) {
-        stk_status_write(a->status, &a->me, false);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        (void)pthread_cond_timedwait(&a->wake, &a->lock, &until);
-    }
-    pthread_mutex_unlock(&a->lock);
-    return NULL;
+    (void)err;
+    do {
+        pthread_mutex_lock(&a->lock);
+        if (!a->done)
+            stk_status_write(a->status, &a->me, false);
+        pthread_mutex_unlock(&a->lock);
+    } while (stk_thread_sleep(a->thread, stk_now() + BEAT_S));
+    return 0;
 }
 
 static bool is_leader(const struct stk_rank *r)
@@ -63,10 +62,10 @@ struct stk_apart *stk_apart_begin(const struct stk_rank *r, const char *dir)
         snprintf(a->me.name, sizeof a->me.name, "localhost");
     a->me.phase = STK_SPREAD_COPYING;
     pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->wake, NULL);
     if (is_leader(r) && r->local_world != r->world)
         (void)stk_status_begin(dir, r->rank, &a->me, &a->status, NULL);
-    a->running = a->status && pthread_create(&a->thread, NULL, beat, a) == 0;
+    if (a->status && stk_thread_open(&a->thread, NULL) == 0)
+        stk_thread_begin(a->thread, beat, NULL, a);
     return a;
 }
 
@@ -90,7 +89,7 @@ void stk_apart_done(struct stk_apart *a, const char *path, const char *what)
     snprintf(a->me.what, sizeof a->me.what, "%s", what);
     a->me.phase = *path ? STK_SPREAD_DONE : STK_SPREAD_FAILED;
     stk_status_write(a->status, &a->me, true);
-    a->stop = true; /* rank 0 may remove the file now */
+    a->done = true; /* rank 0 may remove the file now */
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -170,14 +169,8 @@ void stk_apart_close(struct stk_apart *a, bool clean, bool all)
 {
     if (!a)
         return;
-    pthread_mutex_lock(&a->lock);
-    a->stop = true;
-    pthread_cond_signal(&a->wake);
-    pthread_mutex_unlock(&a->lock);
-    if (a->running)
-        pthread_join(a->thread, NULL);
+    (void)stk_thread_close(a->thread, INFINITY);
     stk_status_end(a->status, all ? a->rank.world : 0, clean);
     pthread_mutex_destroy(&a->lock);
-    pthread_cond_destroy(&a->wake);
     free(a);
 }

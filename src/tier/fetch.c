@@ -7,14 +7,15 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pool.h"
+#include "base/thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define BUFFERS 8  /* of a parcel each, in use at once */
 #define WAIT_S  10 /* for a parcel that another process is fetching */
-#define TICK_NS 20000000
+#define TICK_S  0.02
 
 /* The part of a parcel that the reader wants, and its place. */
 struct part {
@@ -41,12 +42,7 @@ static void signal_change(struct stk_tier_overlay *o)
 /* With the lock held. Other processes do not signal. */
 static void wait_a_tick(struct stk_tier_overlay *o)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += TICK_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    (void)stk_cond_wait(&o->changed, &o->lock, stk_now() + TICK_S);
 }
 
 static uint8_t *take_buffer(struct stk_tier_overlay *o, size_t n)
@@ -131,8 +127,7 @@ static int read_copy(struct stk_tier_overlay *o, const struct part *w)
 static int get_part(struct stk_tier_overlay *o, const struct part *w)
 {
     struct stk_tier_set *s = set_of(o);
-    struct timespec begin, now;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    double begin_s = stk_now();
     for (;;) {
         enum stk_tier_claim got = stk_tier_claim(s, w->file, w->parcel);
         if (got == STK_TIER_THERE)
@@ -143,8 +138,7 @@ static int get_part(struct stk_tier_overlay *o, const struct part *w)
             signal_change(o);
             return rc;
         }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (atomic_load(&o->base.full) || now.tv_sec - begin.tv_sec > WAIT_S)
+        if (atomic_load(&o->base.full) || stk_now() - begin_s > WAIT_S)
             return STK_E_STOPPED;
         pthread_mutex_lock(&o->lock);
         wait_a_tick(o);

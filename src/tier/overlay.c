@@ -6,6 +6,7 @@
 #include "tier/use.h"
 
 #include "base/file.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -203,7 +204,7 @@ static struct stk_tier_overlay *new_overlay(struct stk_dataset *ds, struct stk_e
     o->files = ds->files;
     o->files.overlay = &o->base;
     pthread_mutex_init(&o->lock, NULL);
-    pthread_cond_init(&o->changed, NULL);
+    stk_cond_init(&o->changed);
     return o;
 }
 
