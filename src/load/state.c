@@ -4,15 +4,14 @@
  */
 #include "load/plan.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_MAX  (16u << 20)  /* the parser takes some fifty bytes per byte of text */
-#define EXACT_MAX (1ull << 53) /* larger numbers do not survive readers that use doubles */
-#define VERSION   2
-#define FORMER    1 /* the version without "order" and checksum, which is still read */
+#define TEXT_MAX (16u << 20) /* the parser takes some fifty bytes per byte of text */
+#define VERSION  2
+#define FORMER   1 /* the version without "order" and checksum, which is still read */
 
 /* ---- making a state ---- */
 
@@ -88,56 +87,69 @@ void stk_state_release(struct stk_state *s)
     *s = (struct stk_state){0};
 }
 
+/* ---- its members ---- */
+
+static const struct stk_jfield order_fields[] = {
+#define STATE(type, name, member)                                                                  \
+    STK_JFIELD(type, name, struct stk_state, member), .required = true
+    {STATE(UNSIGNED, "samples", n), .max = STK_PLAN_SAMPLES_MAX, .exact = true},
+    {STATE(HASH, "dataset", dataset_id)},
+    {STATE(UNSIGNED, "seed", seed), .exact = true},
+    {STATE(UNSIGNED, "epoch", epoch), .exact = true},
+    {STATE(WORD, "shuffle", shuffle), .words = stk_shuffle_names},
+    {0},
+};
+static const struct stk_jfield version_fields[] = {
+    {STK_JFIELD(UNSIGNED, "order", struct stk_state, order)}, /* missing in FORMER */
+    {0},
+};
+/* Of shuffle BLOCK. */
+static const struct stk_jfield block_fields[] = {
+    {STATE(UNSIGNED, "block", block), .max = STK_PLAN_SAMPLES_MAX, .exact = true},
+    {STATE(UNSIGNED, "window", window), .max = STK_PLAN_SAMPLES_MAX, .exact = true},
+    {0},
+#undef STATE
+};
+
+struct part {
+    uint32_t world;
+    uint64_t each, *refill;
+    size_t nrefill;
+};
+struct parts {
+    struct part v[STK_LEGS_MAX];
+    size_t n;
+};
+static const struct stk_jfield part_fields[] = {
+    {STK_JFIELD(UNSIGNED, "world", struct part, world), .required = true,
+     .max = STK_PLAN_WORLD_MAX},
+    {STK_JFIELD(UNSIGNED, "each", struct part, each), .required = true, .exact = true},
+    {STK_JFIELD_LIST(UNSIGNED, "refill", struct part, refill, nrefill), .omit = true,
+     .exact = true},
+    {0},
+};
+static const struct stk_jfield done_fields[] = {
+    {STK_JFIELD_ARRAY(STRUCT, "done", struct parts, v, n), .required = true, .table = part_fields},
+    {0},
+};
+
 /* ---- writing ---- */
-
-static void put_number(struct stk_jw *w, const char *key, uint64_t v)
-{
-    char text[24];
-    stk_jw_key(w, key);
-    if (v <= EXACT_MAX) {
-        stk_jw_u64(w, v);
-        return;
-    }
-    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
-    stk_jw_str(w, text);
-}
-
-static void put_leg(struct stk_jw *w, const struct stk_leg *t)
-{
-    stk_jw_open(w, '{');
-    put_number(w, "world", t->world);
-    put_number(w, "each", t->done);
-    if (any(t->refill, t->world)) {
-        stk_jw_key(w, "refill");
-        stk_jw_open(w, '[');
-        for (uint32_t r = 0; r < t->world; r++)
-            stk_jw_u64(w, t->refill[r]);
-        stk_jw_close(w, ']');
-    }
-    stk_jw_close(w, '}');
-}
 
 static void put_text(struct stk_jw *w, const struct stk_state *s)
 {
-    char id[20];
-    snprintf(id, sizeof id, "%016llx", (unsigned long long)s->dataset_id);
-    put_number(w, "stoker_loader", s->former ? FORMER : VERSION);
-    put_number(w, "samples", s->n);
-    stk_jw_put_str(w, "dataset", id);
-    put_number(w, "seed", s->seed);
-    put_number(w, "epoch", s->epoch);
-    stk_jw_put_str(w, "shuffle", stk_shuffle_name(s->shuffle));
-    if (!s->former)
-        put_number(w, "order", s->order);
-    if (s->shuffle == STK_SHUFFLE_BLOCK) {
-        put_number(w, "block", s->block);
-        put_number(w, "window", s->window);
+    struct parts done = {.n = s->nlegs};
+    for (size_t i = 0; i < s->nlegs; i++) {
+        const struct stk_leg *t = &s->leg[i];
+        done.v[i] = (struct part){.world = t->world, .each = t->done, .refill = t->refill};
+        done.v[i].nrefill = any(t->refill, t->world) ? t->world : 0;
     }
-    stk_jw_key(w, "done");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->nlegs; i++)
-        put_leg(w, &s->leg[i]);
-    stk_jw_close(w, ']');
+    stk_jw_put_u64(w, "stoker_loader", s->former ? FORMER : VERSION);
+    stk_jfields_put(order_fields, s, w);
+    if (!s->former)
+        stk_jfields_put(version_fields, s, w);
+    if (s->shuffle == STK_SHUFFLE_BLOCK)
+        stk_jfields_put(block_fields, s, w);
+    stk_jfields_put(done_fields, &done, w);
 }
 
 /* Of the values, not the text: a JSON library may have reformatted it. */
@@ -179,119 +191,32 @@ static int bad(struct stk_err *err, const char *name, const char *what)
     return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "loader state: '%s' %s", name, what);
 }
 
-static bool number_of(const struct stk_jval *v, uint64_t *out)
+static int get_legs(const struct stk_jval *obj, struct stk_arena *arena, struct stk_state *s,
+                    struct stk_err *err)
 {
-    if (v->type == STK_JINT && v->i >= 0) {
-        *out = (uint64_t)v->i;
-        return true;
-    }
-    if (v->type != STK_JSTR || v->len == 0 || v->len > 20)
-        return false;
-    *out = 0;
-    for (size_t i = 0; i < v->len; i++)
-        if (v->str[i] < '0' || v->str[i] > '9' || __builtin_mul_overflow(*out, 10u, out) ||
-            __builtin_add_overflow(*out, (uint64_t)(v->str[i] - '0'), out))
-            return false;
-    return true;
-}
-
-static int get_number(const struct stk_jval *obj, const char *name, uint64_t max, uint64_t *out,
-                      struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, name);
-    if (!v)
-        return bad(err, name, "is missing");
-    if (!number_of(v, out))
-        return bad(err, name, "is no whole number");
-    return *out > max ? bad(err, name, "is too large") : 0;
-}
-
-static int get_dataset(const struct stk_jval *obj, uint64_t *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, "dataset");
-    if (!v || v->type != STK_JSTR || v->len != 16 || strspn(v->str, "0123456789abcdef") != 16)
-        return bad(err, "dataset", "is not of 16 hexadecimal digits");
-    *out = strtoull(v->str, NULL, 16);
-    return 0;
-}
-
-static int get_shuffle(const struct stk_jval *obj, int *out, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, "shuffle");
-    for (int i = 0; v && v->type == STK_JSTR && i <= STK_SHUFFLE_NONE; i++)
-        if (strlen(stk_shuffle_name(i)) == v->len &&
-            memcmp(stk_shuffle_name(i), v->str, v->len) == 0) {
-            *out = i;
-            return 0;
-        }
-    return bad(err, "shuffle", "is not block, global or none");
-}
-
-static int get_refill(const struct stk_jval *v, struct stk_leg *t, struct stk_err *err)
-{
-    if (v->type != STK_JARR || v->len != t->world)
-        return bad(err, "refill", "is not a list of one number a rank");
-    t->refill = malloc(t->world * sizeof *t->refill);
-    if (!t->refill)
-        return stk_err_nomem(err, t->world * sizeof *t->refill);
-    for (uint32_t r = 0; r < t->world; r++)
-        if (!number_of(&v->item[r], &t->refill[r]))
-            return bad(err, "refill", "holds something that is no whole number");
-    return 0;
-}
-
-static int get_leg(const struct stk_jval *v, struct stk_leg *t, struct stk_err *err)
-{
-    uint64_t world = 0;
-    if (v->type != STK_JOBJ)
-        return bad(err, "done", "holds something that is no object");
-    int rc = get_number(v, "world", STK_PLAN_WORLD_MAX, &world, err);
-    if (rc == 0)
-        rc = get_number(v, "each", UINT64_MAX, &t->done, err);
-    t->world = (uint32_t)world;
-    const struct stk_jval *refill = stk_json_get(v, "refill");
-    if (rc == 0 && refill)
-        rc = get_refill(refill, t, err);
-    return rc;
-}
-
-static int get_legs(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
-{
-    const struct stk_jval *v = stk_json_get(obj, "done");
+    struct parts done = {0};
     uint64_t left;
-    if (!v || v->type != STK_JARR)
-        return bad(err, "done", "is not a list");
-    if (v->len > STK_LEGS_MAX)
-        return bad(err, "done", "is too long");
-    for (size_t i = 0; i < v->len; i++) {
-        int rc = get_leg(&v->item[i], &s->leg[s->nlegs++], err);
-        if (rc)
-            return rc;
+    int rc = stk_jfields_read(done_fields, obj, NULL, arena, &done, err);
+    if (rc)
+        return stk_err_wrap(err, rc, "loader state");
+    for (size_t i = 0; i < done.n && !rc; i++) {
+        const struct part *t = &done.v[i];
+        if (t->refill && t->nrefill != t->world)
+            return bad(err, "refill", "is not a list of one number a rank");
+        rc = add_leg(s, t->world, t->each, t->refill, err);
     }
-    return stk_legs_check(s->leg, s->nlegs, s->n, &left, err);
+    return rc ? rc : stk_legs_check(s->leg, s->nlegs, s->n, &left, err);
 }
 
-static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
+static int get_order(const struct stk_jval *obj, struct stk_arena *arena, struct stk_state *s,
+                     struct stk_err *err)
 {
-    uint64_t order = 1; /* missing in the first version of states */
-    int rc = get_number(obj, "samples", STK_PLAN_SAMPLES_MAX, &s->n, err);
-    if (rc == 0)
-        rc = get_dataset(obj, &s->dataset_id, err);
-    if (rc == 0)
-        rc = get_number(obj, "seed", UINT64_MAX, &s->seed, err);
-    if (rc == 0)
-        rc = get_number(obj, "epoch", UINT64_MAX, &s->epoch, err);
-    if (rc == 0)
-        rc = get_shuffle(obj, &s->shuffle, err);
-    if (rc == 0 && stk_json_get(obj, "order"))
-        rc = get_number(obj, "order", UINT32_MAX, &order, err);
-    s->order = (unsigned)order;
-    if (rc == 0 && s->shuffle == STK_SHUFFLE_BLOCK) {
-        rc = get_number(obj, "block", STK_PLAN_SAMPLES_MAX, &s->block, err);
-        if (rc == 0)
-            rc = get_number(obj, "window", STK_PLAN_SAMPLES_MAX, &s->window, err);
-    }
-    return rc;
+    s->order = 1;
+    int rc = stk_jfields_read(order_fields, obj, NULL, arena, s, err);
+    rc = rc ? rc : stk_jfields_read(version_fields, obj, NULL, arena, s, err);
+    if (!rc && s->shuffle == STK_SHUFFLE_BLOCK)
+        rc = stk_jfields_read(block_fields, obj, NULL, arena, s, err);
+    return rc ? stk_err_wrap(err, rc, "loader state") : 0;
 }
 
 /* The beginning of an epoch is the same in every order: no sample was given out. */
@@ -322,21 +247,20 @@ static int check_sum(const struct stk_jval *root, const struct stk_state *s, str
     return rc;
 }
 
-static int from_json(const struct stk_jval *root, struct stk_state *s, struct stk_err *err)
+static int from_json(const struct stk_jval *root, struct stk_arena *arena, struct stk_state *s,
+                     struct stk_err *err)
 {
-    uint64_t version = 0;
-    if (root->type != STK_JOBJ || !stk_json_get(root, "stoker_loader"))
+    const struct stk_jval *v = stk_json_get(root, "stoker_loader");
+    if (!v || v->type != STK_JINT)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "this is no loader state");
-    int rc = get_number(root, "stoker_loader", UINT64_MAX, &version, err);
-    if (rc == 0 && version != VERSION && version != FORMER)
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                         "loader state of version %llu: this stoker knows versions %d and %d",
-                         (unsigned long long)version, FORMER, VERSION);
-    s->former = version == FORMER;
+    if (v->i != VERSION && v->i != FORMER)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "loader state of version %lld: this stoker knows versions %d and %d",
+                           (long long)v->i, FORMER, VERSION);
+    s->former = v->i == FORMER;
+    int rc = get_order(root, arena, s, err);
     if (rc == 0)
-        rc = get_order(root, s, err);
-    if (rc == 0)
-        rc = get_legs(root, s, err);
+        rc = get_legs(root, arena, s, err);
     if (rc == 0)
         rc = check_sum(root, s, err);
     return rc ? rc : check_order(s, err);
@@ -351,7 +275,7 @@ int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
                            "loader state: %zu bytes are more than one can have", len);
     int rc = stk_json_parse(&arena, text, len, &root, err);
-    rc = rc ? stk_err_wrap(err, rc, "loader state") : from_json(root, s, err);
+    rc = rc ? stk_err_wrap(err, rc, "loader state") : from_json(root, &arena, s, err);
     stk_arena_release(&arena);
     if (rc)
         stk_state_release(s);

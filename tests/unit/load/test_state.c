@@ -137,12 +137,12 @@ static void hostile_texts(void)
     damaged(HEAD "\"shuffle\":\"sorted\"}", "loader state: 'shuffle' is not block, global or none");
     damaged(HEAD "\"shuffle\":\"block\",\"block\":1}", "loader state: 'window' is missing");
     damaged(NONE "\"done\":{}}", "loader state: 'done' is not a list");
-    damaged(NONE "\"done\":[7]}", "loader state: 'done' holds something that is no object");
-    damaged(NONE "\"done\":[{\"world\":1}]}", "loader state: 'each' is missing");
+    damaged(NONE "\"done\":[7]}", "loader state: 'done[0]' is no object");
+    damaged(NONE "\"done\":[{\"world\":1}]}", "loader state: 'done[0].each' is missing");
     damaged(NONE "\"done\":[{\"world\":0,\"each\":1}]}",
             "loader state, part 0: 0 ranks (1 to 1048576 can be)");
     damaged(NONE "\"done\":[{\"world\":4294967297,\"each\":1}]}",
-            "loader state: 'world' is too large");
+            "loader state: 'done[0].world' is too large");
     damaged(NONE "\"done\":[{\"world\":1,\"each\":\"18446744073709551615\"}]}",
             "loader state, part 0: 18446744073709551615 samples done by each of 1 ranks, of 10");
     damaged(NONE "\"done\":[{\"world\":2,\"each\":5},{\"world\":1,\"each\":1}]}",
@@ -150,7 +150,7 @@ static void hostile_texts(void)
     damaged(NONE "\"done\":[{\"world\":2,\"each\":1,\"refill\":[0]}]}",
             "loader state: 'refill' is not a list of one number a rank");
     damaged(NONE "\"done\":[{\"world\":2,\"each\":1,\"refill\":[0,\"x\"]}]}",
-            "loader state: 'refill' holds something that is no whole number");
+            "loader state: 'done[0].refill[1]' is no whole number");
     damaged(NONE
             "\"done\":[{\"world\":2,\"each\":1},{\"world\":4,\"each\":0,\"refill\":[3,0,0,0]}]}",
             "loader state, part 1: rank 0 had 2 samples, not 3 to refill from");
