@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "bench/bench.h"
+#include "bench/job.h"
 #include "cmd/bench_list.h"
 #include "cmd/bench_screen.h"
 #include "host/cpus.h"
@@ -223,19 +224,15 @@ static int run_shown(struct stk_run *run, struct stk_bench_config *c, struct stk
 static int run_on(struct stk_run *run, struct stk_workload *w, const struct stk_bench_data *d)
 {
     const struct stk_bench_settings *s = run->settings;
-    struct stk_bench_config c = {.w = w, .data = d, .comm = s->comm, .tick = on_step, .user = run};
+    struct stk_bench_config c = {.data = d, .comm = s->comm, .tick = on_step, .user = run};
     c.patience_s = s->patience;
-    c.stoker = s->reader == STK_READER_STOKER;
     run_pid = getpid();
-    int rc = s->model ? stk_storage_parse(s->model, &c.model.storage, &run->err) : 0;
-    c.model.is_virtual = s->model != NULL;
-    if (rc == 0 && s->find_max && s->comm)
+    int rc = 0;
+    if (s->find_max && s->comm)
         rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                          "--find-max changes the number of ranks: run it without mpirun or srun");
-    if (c.stoker && w->reader.decode) /* really, by the loader's own threads */
-        w->reader.think = (struct stk_dist){.kind = STK_DIST_CONSTANT};
-    if (rc == 0 && (w->reader.cache == STK_CACHE_DROP || w->reader.cache == STK_CACHE_FRESH))
-        stk_bench_data_drop(d, c.stoker);
+    rc = rc ? rc
+            : stk_bench_configure(&c, w, s->reader == STK_READER_STOKER, s->model, &run->err);
     if (rc < 0)
         return rc;
     return run_shown(run, &c, w);

@@ -2,14 +2,12 @@
 #include "cmd/tune.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "base/spawn.h"
 #include "report/grid.h"
 #include "report/report.h"
 #include "report/tune.h"
@@ -194,49 +192,15 @@ static const struct stk_opt options[] = {
 
 /* ---- one point ------------------------------------------------------------------------------ */
 
-/* Keeps this process, and what it becomes, to some of its CPUs. */
-static int use_cpus(unsigned n, struct stk_err *err)
-{
-    cpu_set_t all, some;
-    CPU_ZERO(&some);
-    if (!n)
-        return 0;
-    if (sched_getaffinity(0, sizeof all, &all) != 0)
-        return stk_err_sys(err, NULL, "ask for the CPUs");
-    for (size_t i = 0; i < CPU_SETSIZE && n; i++)
-        if (CPU_ISSET(i, &all)) {
-            CPU_SET(i, &some);
-            n--;
-        }
-    return sched_setaffinity(0, sizeof some, &some) == 0
-               ? 0
-               : stk_err_sys(err, NULL, "keep to some CPUs");
-}
-
-/* Becomes the bench run of a point. */
+/* In a job of Slurm: a run, whose figures are read there. */
 static int run_step(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    struct stk_arena arena = STK_ARENA_INIT;
-    const char **words, *argv[128];
-    char self[4096];
-    unsigned cpus = 0;
-    size_t n = 0;
+    struct stk_buf out = STK_BUF_INIT;
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--step needs a folder");
-    int rc = stk_tune_step(run->opts.arg[0], s->step, &arena, &words, &cpus, &run->err);
-    rc = rc ? rc : use_cpus(cpus, &run->err);
-    rc = rc ? rc : stk_self_path(self, sizeof self, &run->err);
-    if (!rc) {
-        argv[n++] = self;
-        for (size_t i = 0; words[i] && n + 1 < sizeof argv / sizeof *argv; i++)
-            argv[n++] = words[i];
-        argv[n] = NULL;
-        execv(self, (char *const *)(uintptr_t)argv);
-        rc = stk_err_sys(&run->err, self, "start");
-    }
-    stk_arena_release(&arena);
-    return rc;
+    int rc = stk_tune_step(run->opts.arg[0], s->step, stk_stop_signal, &out, &run->err);
+    return rc ? (stk_buf_release(&out), rc) : stk_say_text(run, &out);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

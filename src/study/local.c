@@ -201,6 +201,8 @@ static int begin(struct stk_runner *r, struct stk_err *err)
         return rc;
     l->one.tick = on_tick;
     l->one.user = l;
+    l->one.run = r->watch ? r->watch->run : NULL;
+    l->one.run_user = r->watch ? r->watch->user : NULL;
     l->begun = true;
     stk_noise_begin(&l->noise);
     return warm_up(l, err);

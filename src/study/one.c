@@ -37,12 +37,19 @@ static int on_tick(void *user)
     return o->tick ? o->tick(o->user, o->phase) : 0;
 }
 
+static int run_here(void *user)
+{
+    const struct stk_one *o = user;
+    return o->run(o->run_user, o->point);
+}
+
 static int start(struct stk_one *o, const char *phase, int out, struct stk_exec_end *end,
                  struct stk_err *err)
 {
     struct stk_child c = {
         .path = o->command.path,
-        .argv = o->command.argv.v,
+        .argv = o->point ? NULL : o->command.argv.v,
+        .inside = o->point ? run_here : NULL,
         .env = o->command.env.v,
         .dir = o->plan->cwd,
         .cpus = o->command.pinned ? &o->command.cpus : NULL,
@@ -168,7 +175,9 @@ int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
     }
     rc = stk_output_reset(o->out_fd, err);
     rc = rc ? rc : stk_command_make(&o->command, o->launcher, o->plan, p, err);
+    o->point = o->run ? p : NULL;
     rc = rc ? rc : start(o, "run", o->out_fd, &end, err);
+    o->point = NULL;
     if (rc)
         return rc;
     run->wall_s = end.wall_s;

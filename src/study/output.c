@@ -131,6 +131,10 @@ int stk_metric_init(struct stk_metric *m, const char *regex, enum stk_metric_pic
 {
     char why[200];
     *m = (struct stk_metric){.pick = pick};
+    if (pick == STK_METRIC_MEMBER) {
+        m->member = regex;
+        return 0;
+    }
     int bad = regcomp(&m->regex, regex, REG_EXTENDED | REG_NEWLINE);
     if (bad) {
         regerror(bad, &m->regex, why, sizeof why);
@@ -194,8 +198,25 @@ static void search_line(const struct stk_metric *m, const char *line, struct mat
     }
 }
 
+static bool find_member(const struct stk_metric *m, const char *text, size_t len, double *value)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *v = NULL;
+    size_t end = len && text[len - 1] == '\n' ? len - 1 : len;
+    const char *before = end ? memrchr(text, '\n', end) : NULL, *line = before ? before + 1 : text;
+    size_t n = (size_t)(text + end - line);
+    bool is = stk_json_parse(&arena, line, n, &v, NULL) == 0 && v->type == STK_JOBJ;
+    const struct stk_jval *x = is ? stk_json_get(v, m->member) : NULL;
+    is = x && (x->type == STK_JINT || x->type == STK_JFLOAT);
+    *value = is ? x->f : *value;
+    stk_arena_release(&arena);
+    return is;
+}
+
 bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value)
 {
+    if (m->member)
+        return find_member(m, text, len, value);
     struct matches all = {.more = true};
     for (size_t at = 0; at < len && all.more;) {
         char *end = memchr(text + at, '\n', len - at);

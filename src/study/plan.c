@@ -141,5 +141,6 @@ int stk_runner_check(const struct stk_runner_plan *p, struct stk_err *err)
     int rc = check_texts(p, err);
     rc = rc || p->nvariants ? rc : check_n(p, err);
     rc = rc ? rc : check_numbers(p, err);
-    return rc || !p->metric ? rc : stk_metric_check(p->metric, err);
+    bool regex = p->metric && p->metric_pick != STK_METRIC_MEMBER;
+    return rc || !regex ? rc : stk_metric_check(p->metric, err);
 }

@@ -78,7 +78,7 @@ static const struct stk_jfield plan_fields[] = {
     ROW(REAL, "timeout_s", timeout_s),
     TEXT("metric", metric),
     {STK_JFIELD(UNSIGNED, "metric_pick", STRUCT, metric_pick), .required = true,
-     .max = STK_METRIC_MEDIAN},
+     .max = STK_METRIC_MEMBER},
     ROW(FLAG, "higher_better", higher_better),
     TEXT("series", series),
     TEXT("unit", unit),

@@ -74,6 +74,7 @@ int stk_exec_timed(struct stk_child *c, struct stk_exec_end *end, struct stk_err
 
 struct stk_metric {
     regex_t regex;
+    const char *member; /* instead; borrowed from the plan */
     bool compiled;
     enum stk_metric_pick pick;
 };
@@ -147,6 +148,9 @@ struct stk_one {
     const struct stk_launcher *launcher;
     const struct stk_metric *metric;
     struct stk_command command;
+    int (*run)(void *user, const struct stk_point *p); /* in place of it; NULL: none */
+    void *run_user;
+    const struct stk_point *point;
     int out_fd;
     int (*tick)(void *user, const char *phase);
     void *user;

@@ -28,7 +28,12 @@ enum stk_runner_sets {
 };
 
 /* Which of several matches is the metric. */
-enum stk_metric_pick { STK_METRIC_LAST, STK_METRIC_FIRST, STK_METRIC_MEDIAN };
+enum stk_metric_pick {
+    STK_METRIC_LAST,
+    STK_METRIC_FIRST,
+    STK_METRIC_MEDIAN,
+    STK_METRIC_MEMBER, /* no expression: a member of the JSON object that is the output's last line */
+};
 
 /* Everything about what to run. In texts, {n}, {size} and {ranks} stand for a point's numbers, and
  * {nodes} and {ranks_per_node} for those of a placement. */
@@ -111,6 +116,9 @@ struct stk_runner_watch {
     /* Which of the points have been run enough, once they have runs_min runs, instead of by the
      * precision of the plan: for points that are compared with each other. NULL: by the precision. */
     void (*compare)(void *user, const struct stk_runner *r, bool *enough);
+    /* Runs a point in a child process of this machine, in place of its command; returns the exit
+     * status. NULL: the command runs. */
+    int (*run)(void *user, const struct stk_point *p);
     void *user;
 };
 

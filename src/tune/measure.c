@@ -12,7 +12,7 @@
 
 #define PATIENCE  5.0  /* times the time of the baseline: then a candidate has lost */
 #define SLOWEST_S 30.0 /* but at least this */
-#define METRIC    "\"epoch_seconds\": ([0-9.e+-]+)"
+#define METRIC    "epoch_seconds" /* of struct stk_bench_figures */
 
 typedef bool takes_fn(const struct stk_tune_candidate *c);
 
@@ -24,7 +24,8 @@ static bool make_point(struct stk_tuner *t, const struct stk_tune_candidate *c, 
     *p = (struct stk_point){.id = c->id, .label = c->label, .series = c->id, .n = 1, .argv = argv};
     if (!argv)
         return false;
-    /* Paths are in the description, not here, where braces have a meaning. */
+    /* For jobs of Slurm; runs here need no program. Paths are in the description, not here, where
+     * braces have a meaning. */
     const char *words[] = {t->self, "tune", "--step", c->id, ".", NULL};
     memcpy(argv, words, sizeof words);
     return true;
@@ -87,6 +88,18 @@ static int on_run(void *user, const struct stk_runner_state *st)
     return stk_tuner_doing(t, "run %llu: %.100s%s%s%s", (unsigned long long)st->done + 1,
                            st->label ? st->label : "", *left ? "; at most " : "", left,
                            *left ? " left" : "");
+}
+
+/* In a child process. */
+static int run_point(void *user, const struct stk_point *p)
+{
+    struct stk_tuner *t = user;
+    const struct stk_tune_candidate *c = NULL;
+    struct stk_bench_job job;
+    for (size_t i = 0; i < t->out->n && !c; i++)
+        if (strcmp(t->out->candidate[i].id, p->id) == 0)
+            c = &t->out->candidate[i];
+    return !c || stk_tune_job(t, c, &job, NULL) ? 1 : stk_bench_job_child(&job);
 }
 
 /* ---- what it shows -------------------------------------------------------------------------- */
@@ -250,6 +263,7 @@ static void set_plan(const struct stk_tuner *t, double budget_s, struct stk_runn
     p->budget_s = fmax(budget_s, 1);
     p->timeout_s = fmax(run_s, SLOWEST_S);
     p->metric = METRIC;
+    p->metric_pick = STK_METRIC_MEMBER;
     p->at_once = t->plan->storage ? 0 : 1; /* real storage is shared by all runs */
     p->via = t->plan->via;
     p->sbatch = t->plan->sbatch;
@@ -259,7 +273,7 @@ static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, do
                      bool confirms, struct stk_err *err)
 {
     struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
-    struct stk_runner_watch watch = {.tick = on_run, .compare = decide, .user = t};
+    struct stk_runner_watch watch = {.tick = on_run, .compare = decide, .run = run_point, .user = t};
     struct stk_point *points = NULL;
     char *dir = stk_folder_path(&t->work, study);
     int rc = dir ? make_points(t, takes, &points, &p.nvariants, err) : stk_err_nomem(err, 8);

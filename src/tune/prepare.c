@@ -156,8 +156,7 @@ bool stk_tune_begins(const char *name, const char *with)
 /* What is in a folder before, or without, its description. */
 static bool is_first(const char *name)
 {
-    return stk_tune_begins(name, STK_TUNE_SPEC) || stk_tune_begins(name, "workload.yaml") ||
-           strcmp(name, "study") == 0 || stk_tune_begins(name, "before.sh") ||
+    return stk_tune_begins(name, STK_TUNE_SPEC) || strcmp(name, "study") == 0 || stk_tune_begins(name, "before.sh") ||
            stk_tune_begins(name, "after.sh") || stk_launch_is_ours(name);
 }
 

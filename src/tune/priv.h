@@ -2,6 +2,7 @@
 #ifndef STK_TUNE_PRIV_H
 #define STK_TUNE_PRIV_H
 
+#include "bench/job.h"
 #include "host/beacon.h"
 #include "host/fs.h"
 #include "model/storage.h"
@@ -178,9 +179,9 @@ struct stk_tune_tree {
 int stk_tune_measure_tree(const char *path, struct stk_tune_tree *t, struct stk_err *err);
 void stk_tune_release_subject(struct stk_tune_subject *s);
 
-/* ---- bench.c: the words of the bench run of a candidate, after "stoker"; in the arena. */
-int stk_tune_words(struct stk_tuner *t, const struct stk_tune_candidate *c, const char ***argv,
-                   struct stk_err *err);
+/* ---- run.c: the run of a candidate, or of the job as it is (NULL). Borrows from t. */
+int stk_tune_job(struct stk_tuner *t, const struct stk_tune_candidate *c, struct stk_bench_job *job,
+                 struct stk_err *err);
 /* Runs the baseline a few steps: how long a step takes, and what is waited for. Decides the steps
  * of all runs. */
 int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err);

@@ -48,11 +48,12 @@ static void put_kinds(const struct stk_tune_plan *p, struct stk_jw *w)
 static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
 {
     const struct stk_tune_plan *p = t->plan;
-    stk_jw_put_str(w, "workload", t->s.w.path);
+    stk_jw_key(w, "workload");
+    stk_workload_save(&t->s.w, w);
+    stk_jw_put_bool(w, "cold", t->s.cold);
     stk_jw_put_str(w, "data", p->data ? t->s.save : NULL);
     stk_jw_put_str(w, "name", t->out->name);
     put_list(w, "set", p->set);
-    stk_jw_put_bool(w, "small", p->small);
     stk_jw_put_str(w, "beside", p->beside);
     stk_jw_key(w, "near");
     stk_jw_open(w, '[');
@@ -80,33 +81,20 @@ static void put_plan(const struct stk_tuner *t, struct stk_jw *w)
     stk_jw_put_bool(w, "size_known", t->plan->job.size_known);
 }
 
+/* The runs, for jobs that make one each. */
 static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
 {
     int rc = 0;
     stk_jw_key(w, "points");
     stk_jw_open(w, '{');
     for (size_t i = 0; i < t->out->n && !rc; i++) {
-        const char **argv;
-        rc = stk_tune_words(t, &t->out->candidate[i], &argv, err);
-        if (!rc)
-            put_list(w, t->out->candidate[i].id, (const char *const *)argv);
+        struct stk_bench_job job;
+        rc = stk_tune_job(t, &t->out->candidate[i], &job, err);
+        stk_jw_key(w, t->out->candidate[i].id);
+        stk_jfields_write(stk_bench_job_fields, &job, w);
     }
     stk_jw_close(w, '}');
     return rc;
-}
-
-/* Of the points that may not use all CPUs. */
-static void put_cpus(const struct stk_tuner *t, struct stk_jw *w)
-{
-    stk_jw_key(w, "cpus");
-    stk_jw_open(w, '{');
-    for (size_t i = 0; i < t->out->n; i++) {
-        const struct stk_tune_candidate *c = &t->out->candidate[i];
-        for (size_t k = 0; k < c->nchanges; k++)
-            if (c->change[k].cpus)
-                stk_jw_put_u64(w, c->id, c->change[k].cpus);
-    }
-    stk_jw_close(w, '}');
 }
 
 static void put_copies(const struct stk_tuner *t, struct stk_jw *w)
@@ -194,7 +182,6 @@ int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err)
     stk_jw_put_bool(&w, "cached", t->s.cached);
     stk_jw_put_f64(&w, "run_s", t->run_s);
     int rc = put_points(t, &w, err);
-    put_cpus(t, &w);
     put_copies(t, &w);
     put_folders(t, &w);
     put_whole(t, &w);
@@ -264,6 +251,7 @@ int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err 
     const char *kind = rc ? NULL : text_in(s->v, "kind");
     if (!rc && (!kind || strcmp(kind, SPEC_KIND) != 0))
         rc = stk_err_set(err, STK_E_CORRUPT, dir, -1, "was not made by stoker tune");
+    rc = rc ? rc : stk_workload_load(&s->w, member(s->v, "workload"), err);
     stk_buf_release(&b);
     return rc;
 }
@@ -271,6 +259,7 @@ int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err 
 void stk_tune_spec_close(struct stk_tune_spec *s)
 {
     stk_folder_release(&s->folder);
+    stk_workload_release(&s->w);
     stk_arena_release(&s->arena);
 }
 
@@ -302,11 +291,10 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
                                    .batch_guessed = flag_in(s->v, "batch_guessed")};
     const struct stk_jval *v = s->v;
     const char *via = text_in(v, "via");
-    p->workload = text_in(v, "workload");
+    p->made = &s->w;
     p->data = text_in(v, "data");
     p->name = text_in(v, "name");
     p->set = (const char *const *)list_in(&s->arena, v, "set");
-    p->small = flag_in(v, "small");
     p->fewer_cpus = flag_in(v, "fewer_cpus");
     p->beside = text_in(v, "beside");
     static const char *const nowhere[] = {NULL};
@@ -321,6 +309,11 @@ void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p)
     p->via = p->via ? p->via : &stk_executor_local;
     p->sbatch = list_in(&s->arena, v, "sbatch");
     p->storage = text_in(v, "storage");
+}
+
+bool stk_tune_spec_cold(const struct stk_tune_spec *s)
+{
+    return flag_in(s->v, "cold");
 }
 
 bool stk_tune_spec_cached(const struct stk_tune_spec *s)
@@ -392,22 +385,21 @@ void stk_tune_spec_indexes(struct stk_tune_spec *s, const char *index[STK_TUNE_I
     }
 }
 
-int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  unsigned *cpus, struct stk_err *err)
+int stk_tune_step(const char *dir, const char *id, int (*stop)(void), struct stk_buf *out,
+                  struct stk_err *err)
 {
     struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
+    struct stk_bench_job job = {.w = &s.w};
+    struct stk_bench_figures figures;
     int rc = stk_tune_spec_open(&s, dir, err);
-    const char **words = rc ? NULL : list_in(&s.arena, member(s.v, "points"), id);
-    *argv = NULL;
-    *cpus = rc ? 0 : (unsigned)count_in(member(s.v, "cpus"), id);
-    if (!rc && !words)
+    const struct stk_jval *v = rc ? NULL : member(member(s.v, "points"), id);
+    if (!rc && !v)
         rc = stk_err_set(err, STK_E_USAGE, dir, -1, "\"%.60s\" is not a candidate of this call",
                          id);
-    if (!rc) {
-        *arena = s.arena;
-        s.arena = (struct stk_arena)STK_ARENA_INIT;
-        *argv = words;
-    }
+    rc = rc ? rc : stk_jfields_read(stk_bench_job_fields, v, STK_TUNE_SPEC, &s.arena, &job, err);
+    rc = rc ? rc : stk_bench_job_run(&job, stop, &figures, err);
+    if (!rc)
+        stk_jfields_text(stk_bench_figures_fields, &figures, false, out);
     stk_tune_spec_close(&s);
     return rc;
 }

@@ -8,6 +8,7 @@ struct stk_tune_spec {
     struct stk_folder folder;
     struct stk_arena arena;
     struct stk_jval *v;
+    struct stk_workload w;
     struct stk_script script;
 };
 #define STK_TUNE_SPEC_INIT                                                                         \
@@ -20,6 +21,8 @@ int stk_tune_spec_open(struct stk_tune_spec *s, const char *dir, struct stk_err 
 void stk_tune_spec_close(struct stk_tune_spec *s);
 /* All of it but budget, keep, tick and user. Texts are borrowed from the description. */
 void stk_tune_spec_plan(struct stk_tune_spec *s, struct stk_tune_plan *p);
+/* The workload does not say what the page cache holds. */
+bool stk_tune_spec_cold(const struct stk_tune_spec *s);
 bool stk_tune_spec_cached(const struct stk_tune_spec *s);
 uint64_t stk_tune_spec_steps(const struct stk_tune_spec *s, double *run_s);
 /* False: it was not prepared, or not to its end. */

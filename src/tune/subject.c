@@ -18,7 +18,7 @@
 #include "host/cpus.h"
 #include "host/memory.h"
 #include "stage/target.h"
-#include "tune/priv.h"
+#include "tune/spec.h"
 
 /* ---- the workload --------------------------------------------------------------------------- */
 
@@ -70,8 +70,9 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
         return rc;
     s->w.path = path;
     s->ranks = s->w.training.ranks;
-    s->cold = s->w.dataset.format != STK_BENCH_NONE &&
-              !says(&s->w, t->plan->set, "reader.cache");
+    bool cold = s->w.dataset.format != STK_BENCH_NONE &&
+                !says(&s->w, t->plan->set, "reader.cache");
+    s->cold = t->earlier ? stk_tune_spec_cold(t->earlier) : cold;
     t->out->batch = s->w.training.batch;
     t->out->threads = s->w.reader.threads;
     t->out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
@@ -255,11 +256,9 @@ int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err)
 
 int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err)
 {
-    const char *path = t->s.w.path;
     stk_workload_release(&t->s.w);
     memset(&t->s.w, 0, sizeof t->s.w);
     int rc = read_workload(t, err);
-    t->s.w.path = path; /* a workload that was text is a file by now */
     t->s.files = t->s.bytes = 0;
     return rc ? rc : find_data(t, err);
 }

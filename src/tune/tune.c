@@ -128,22 +128,6 @@ static int measure(struct stk_tuner *t, struct stk_err *err)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-#define WORKLOAD "workload.yaml"
-
-/* A workload that is no file becomes one, for the runs. */
-static int write_workload(struct stk_tuner *t, struct stk_err *err)
-{
-    struct stk_buf text = STK_BUF_INIT;
-    if (!t->plan->made)
-        return 0;
-    stk_workload_yaml(t->plan->made, &text);
-    t->s.w.path = stk_tune_text(t, "%s/" WORKLOAD, t->work.path);
-    int rc = t->s.w.path ? stk_buf_check(&text, err) : stk_err_nomem(err, 4096);
-    rc = rc ? rc : stk_folder_write(&t->work, WORKLOAD, text.data, text.len, err);
-    stk_buf_release(&text);
-    return rc;
-}
-
 /* Runs and copies of other data say nothing about this one. */
 static void forget_runs(struct stk_tuner *t)
 {
@@ -192,10 +176,8 @@ static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct st
         stk_tune_name_saves(t);
         stk_tune_note_indexes(t);
     }
-    if (!rc && !earlier) {
-        rc = write_workload(t, err);
-        rc = rc ? rc : stk_tune_write_spec(t, err);
-    }
+    if (!rc && !earlier)
+        rc = stk_tune_write_spec(t, err);
     rc = rc ? rc : stk_tune_make_saves(t, err);
     if (!rc && earlier)
         stk_tune_spec_whole(earlier, &t->s.whole);

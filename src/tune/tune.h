@@ -258,9 +258,9 @@ struct stk_tune_check {
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
                    struct stk_err *err);
 
-/* The words of the bench run of a point, for the process that runs it; in the arena. *cpus: that it
- * may use; 0: all. */
-int stk_tune_step(const char *dir, const char *id, struct stk_arena *arena, const char ***argv,
-                  unsigned *cpus, struct stk_err *err);
+/* Makes the run of a point in this process, and appends its figures as a line of JSON. stop: non-zero
+ * ends it. */
+int stk_tune_step(const char *dir, const char *id, int (*stop)(void), struct stk_buf *out,
+                  struct stk_err *err);
 
 #endif

@@ -401,7 +401,7 @@ def test_no_space_for_a_sample(stoker, tmp_path):
     assert result["sample_bytes"] == result["bytes"] and seen["baseline"]["epoch_s"] > 0
     assert seen["pack"]["verdict"] in ("skipped", "dropped")
     error = stoker("tune", tmp_path / "data", "--set", "training.batch=1000", rc=2).err
-    assert "cannot be replayed: bench: " in error and "1000 samples per step" in error
+    assert "cannot be replayed: training.batch: " in error and "1000 samples per step" in error
 
 
 def test_what_to_ask_for(stoker, job, tmp_path):
@@ -431,10 +431,10 @@ def test_fewer_cpus(stoker, job):
                  "--keep", "--json", "-")
     folder = pathlib.Path(run.json()["result"]["folder"])
     said = json.loads((folder / "tune.json").read_text())
-    name = next(iter(said["cpus"]))
-    assert said["cpus"][name] == int(name.removeprefix("cpus-")) < len(os.sched_getaffinity(0))
-    used = stoker("tune", "--step", name, folder).json()["machine"]["cpus_usable"]
-    assert used == said["cpus"][name]
+    name = next(name for name in said["points"] if name.startswith("cpus-"))
+    assert said["points"][name]["cpus"] == int(name.removeprefix("cpus-")) < len(os.sched_getaffinity(0))
+    figures = stoker("tune", "--step", name, folder).json()
+    assert figures["cpus"] == said["points"][name]["cpus"] and figures["epoch_seconds"] > 0
     tried = next(c for c in run.json()["result"]["candidates"] if c["id"] == name)
     asked = run.json()["result"]["ask"]
     assert tried["verdict"] in ("nothing", "unclear", "skipped") and "--cpus-per-task=" in asked

@@ -92,6 +92,9 @@ static void metrics(void)
     CHECK(find("(x*)", STK_METRIC_LAST, "abc") == -1);
     CHECK(find("t=([a-z]+)", STK_METRIC_LAST, "t=never") == -1);
     CHECK(find("t=([0-9]+)", STK_METRIC_LAST, "") == -1);
+    CHECK(find("t", STK_METRIC_MEMBER, "t=1\n{\"t\": 3}\n") == 3);
+    CHECK(find("t", STK_METRIC_MEMBER, "{\"t\": 3}\nkilled\n") == -1);
+    CHECK(find("t", STK_METRIC_MEMBER, "{\"t\": \"3\"}") == -1 && find("t", STK_METRIC_MEMBER, "") == -1);
     CHECK_INT(stk_metric_init(&m, "a([0-9]", STK_METRIC_LAST, NULL), STK_E_USAGE);
     CHECK_INT(stk_metric_init(&m, "a[0-9]", STK_METRIC_LAST, NULL), STK_E_USAGE);
     stk_metric_name("images/s: ([0-9.]+)", name, sizeof name);
