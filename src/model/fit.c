@@ -130,11 +130,14 @@ static void add_meta(struct sums *s, const struct stk_usage *u)
     s->meta_s += u->meta_s;
 }
 
-/* Opens and stats cost the same unless many files with different shares of them show otherwise. */
+/* Opens and stats cost the same unless many files with different shares of them show otherwise. One
+ * stall among few calls says nothing: they cost no more than a request. */
 static void fit_meta(struct stk_storage *st, const struct sums *s)
 {
     double det = s->oo * s->aa - s->oa * s->oa;
     double calls = s->opens + s->asks, mean = calls > 0 ? s->meta_s / calls : st->latency_s;
+    if (calls < MEASURED_READS)
+        mean = fmin(mean, st->latency_s);
     st->open_s = st->ask_s = mean;
     if (fmin(s->opens, s->asks) < MEASURED_READS || !(det > 0.01 * s->oo * s->aa))
         return;

@@ -57,6 +57,21 @@ static void fit_finds_the_numbers(void)
     set_release(&s);
 }
 
+/* One open that stalled for 150 ms does not make nine opens of the loader cost more than a second. */
+static void a_stall_is_not_the_storage(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 100, 1);
+    set_use(&s, 0, set_file(&s, "/n/a.bin", "nfs", 64 * MB),
+            (struct use){.reads = 3000, .bytes = 4096, .read_s = 1e-3, .meta_s = 150e-3});
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    struct stk_storage st = stk_storage_fit(&a, "nfs", STK_REACH_SHARED);
+    CHECK(st.open_s <= st.latency_s && st.ask_s <= st.latency_s);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
 /* Of reads in order, storage answers those that wait; the others found their bytes in memory. */
 static void requests_are_those_that_wait(void)
 {
@@ -86,6 +101,7 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(fit_finds_the_numbers);
+    CHECK_RUN(a_stall_is_not_the_storage);
     CHECK_RUN(requests_are_those_that_wait);
     return CHECK_DONE();
 }
