@@ -248,7 +248,7 @@ static const char *costly_verdict(struct advisor *ad, const char *pattern, const
 {
     const struct stk_usage *j = &ad->a->job;
     double once = stk_advice_load_s(ad, &ad->storage[0], (double)j->distinct_bytes, 0,
-                                    stk_advice_compute_s(ad));
+                                    stk_compute_of(ad->a));
     double saved = stk_advice_wall(ad, j->read_s + j->meta_s) - once, least = floor_s(ad);
     const char *share = stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s));
     if (saved < least)

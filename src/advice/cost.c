@@ -38,12 +38,6 @@ enum stk_reach stk_advice_reach_of(const struct stk_usage *u)
 
 /* ---- seconds ---- */
 
-double stk_advice_compute_s(const struct advisor *ad)
-{
-    const struct stk_loop *l = &ad->a->loop;
-    return l->how == STK_LOOP_UNKNOWN ? 0 : fmax(0, l->compute_s);
-}
-
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes,
                          double cpu_s, double compute_s)
 {

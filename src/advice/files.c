@@ -445,7 +445,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     struct small s = sum_small(ad, u);
     double old = s.read_s + s.meta_s, now = stk_advice_wall(ad, old);
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    double loaded = stk_advice_load_s(ad, st, s.bytes, 0, stk_advice_compute_s(ad));
+    double loaded = stk_advice_load_s(ad, st, s.bytes, 0, stk_compute_of(ad->a));
     double more = stk_limits.most_readers;
     if (s.parts && !s.known) /* only more readers help */
         loaded = now * fmin(1, ad->readers_per_rank / more);

@@ -90,8 +90,6 @@ enum stk_reach stk_advice_reach_of(const struct stk_usage *u);
 bool stk_advice_stripes(const struct stk_usage *u);
 /* The storage its files lie on. */
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
-/* Seconds in which the main loop computes: a loader reads meanwhile. 0: not known. */
-double stk_advice_compute_s(const struct advisor *ad);
 /* Seconds that the run waits for the loaders of all ranks, which read these bytes in large requests
  * and decode them in cpu_s, while the program computes for compute_s. */
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes,

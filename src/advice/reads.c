@@ -275,7 +275,7 @@ static double loaded_s(const struct advisor *ad, const struct tally *t)
     double bytes = in_order ? once : stk_loader_windows(once, t->size, ad->ranks);
     double threads = fmax(1, (double)ad->a->cores / ad->ranks);
     double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)) / threads);
-    double compute = stk_advice_compute_s(ad) - stk_advice_wall(ad, t->unpack_s);
+    double compute = stk_compute_of(ad->a) - stk_advice_wall(ad, t->unpack_s);
     return stk_advice_load_s(ad, st, bytes, unpack, compute);
 }
 

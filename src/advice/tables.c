@@ -167,7 +167,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     double loaded = mixed ? stk_loader_windows(t.bytes, t.size, ad->ranks) : t.bytes;
     loaded *= grown;
     /* What the program parses, it does not compute any more. */
-    double compute = stk_advice_compute_s(ad) - t.parse_s;
+    double compute = stk_compute_of(ad->a) - t.parse_s;
     double better =
         stk_advice_load_s(ad, st, loaded, 0, compute) + batches_s(ad, &t, records);
     double gain = fmax(0, span - better);

@@ -65,6 +65,14 @@ struct stk_work stk_work_of(const struct stk_usage *u)
                              .piped = in_order && slow < reads / 2};
 }
 
+double stk_compute_of(const struct stk_analysis *a)
+{
+    const struct stk_loop *l = &a->loop;
+    bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
+    double ranks = a->p->nranks ? a->p->nranks : 1;
+    return known ? l->compute_s : fmax(0, a->p->run_s - a->job.io_s / ranks);
+}
+
 /* ---- fitting ---- */
 
 struct sums { /* over the files of one file system */

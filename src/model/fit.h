@@ -19,6 +19,9 @@
 struct stk_storage stk_storage_fit(const struct stk_analysis *a, const char *fs,
                                    enum stk_reach reach);
 
+/* Seconds in which the main loop computes, mean over the ranks. If what it waited for is unknown,
+ * the time outside I/O counts as computing. */
+double stk_compute_of(const struct stk_analysis *a);
 /* What was observed of a file, a directory, a format. */
 struct stk_work stk_work_of(const struct stk_usage *u);
 /* Whether fsync and the like dominate the time of a file's calls that move no data. */

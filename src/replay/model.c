@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "model/fit.h"
 #include "replay/priv.h"
 
 #define FEW_REQUESTS 16.0   /* per open file: more is a stream, or a file that stays open */
@@ -266,8 +267,9 @@ static void find_times(struct rp_model *m)
 {
     const struct stk_loop *l = &m->a->loop;
     bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
-    double busy = known ? l->compute_s : fmax(0, m->a->p->run_s - m->a->job.io_s);
-    busy = fmax(0, busy - m->start_s * (double)m->starts / (double)m->ranks); /* the loop starts workers */
+    /* The loop starts workers. */
+    double busy =
+        fmax(0, stk_compute_of(m->a) - m->start_s * (double)m->starts / (double)m->ranks);
     double cpu = readers_cpu_s(m);
     if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
         cpu = fmin(cpu, busy * (double)m->ranks);

@@ -12,8 +12,7 @@
 bool stk_tune_reads_data(const struct stk_tuner *t)
 {
     const struct stk_workload *w = &t->s.w;
-    return t->s.source && w->dataset.format != STK_BENCH_NONE && w->reader.load == STK_LOAD_STEP &&
-           !t->plan->storage;
+    return t->s.source && w->dataset.format != STK_BENCH_NONE && w->reader.load == STK_LOAD_STEP;
 }
 
 /* "local disk", "RAM": what people call a folder of that kind. */

@@ -352,7 +352,7 @@ static int propose_loader(struct stk_tuner *t, const struct stk_tune_kind *k, st
 {
     const struct stk_workload *w = &t->s.w;
     (void)err;
-    if (!reads_in_steps(w) || w->training.eval_every || t->plan->storage)
+    if (!reads_in_steps(w) || w->training.eval_every)
         return 0;
     struct stk_tune_change *c = stk_tune_propose(t, k, "loader", "stoker's loader");
     if (!c)

@@ -63,7 +63,7 @@ def tuned(stoker, workload, data, *options, rc=0):
 def test_small_requests_with_recorded_costs(stoker, job):
     """The user would buy a faster file system instead of changing one number."""
     workload, data = job(SMALL)
-    before = tree_of(data)
+    before = tree_of(data / "train")
     result, best = tuned(stoker, workload, data, "--virtual-storage", "100M,1ms", "--budget", "1h")
     assert "request" in kinds_of(best) and best["times"] > 3 and best["confirmed"]
     assert best["actions"][0]["kind"] == "larger-reads" and "buffering=" in best["lines"]
@@ -75,7 +75,7 @@ def test_small_requests_with_recorded_costs(stoker, job):
     for c in result["candidates"][1:]:  # the model agrees with the clock that it models
         if c["verdict"] == "gain" and len(c["changes"]) == 1 and c["predicted_epoch_s"]:
             assert 0.5 < c["predicted_epoch_s"] / c["epoch_s"] < 2
-    assert tree_of(data) == before and os.listdir(data.parent) == ["data"]
+    assert tree_of(data / "train") == before and os.listdir(data.parent) == ["data"]
 
 
 def test_nothing_to_gain_with_recorded_costs(stoker, job):
