@@ -96,3 +96,27 @@ const char *stk_err_text(const struct stk_err *err, char *buf, size_t size)
         snprintf(buf, size, "%s", err->what);
     return buf;
 }
+
+const char *stk_errno_name(int error)
+{
+#define NAME(e) {e, #e}
+    static const struct {
+        int error;
+        const char *name;
+    } known[] = {NAME(EPERM),   NAME(ENOENT),    NAME(EINTR),        NAME(EIO),       NAME(ENXIO),
+                 NAME(E2BIG),   NAME(ENOEXEC),   NAME(EBADF),        NAME(ECHILD),    NAME(EAGAIN),
+                 NAME(ENOMEM),  NAME(EACCES),    NAME(EFAULT),       NAME(EBUSY),     NAME(EEXIST),
+                 NAME(EXDEV),   NAME(ENODEV),    NAME(ENOTDIR),      NAME(EISDIR),    NAME(EINVAL),
+                 NAME(ENFILE),  NAME(EMFILE),    NAME(ENOTTY),       NAME(ETXTBSY),   NAME(EFBIG),
+                 NAME(ENOSPC),  NAME(ESPIPE),    NAME(EROFS),        NAME(EMLINK),    NAME(EPIPE),
+                 NAME(ERANGE),  NAME(EDEADLK),   NAME(ENAMETOOLONG), NAME(ENOLCK),    NAME(ENOSYS),
+                 NAME(ELOOP),   NAME(ENOTEMPTY), NAME(ENODATA),      NAME(ENOLINK),   NAME(EPROTO),
+                 NAME(EBADMSG), NAME(EOVERFLOW), NAME(EOPNOTSUPP),   NAME(ENOBUFS),   NAME(ENOTCONN),
+                 NAME(EHOSTDOWN), NAME(ESHUTDOWN), NAME(ETIMEDOUT),  NAME(ECONNREFUSED),
+                 NAME(EHOSTUNREACH), NAME(ESTALE), NAME(EREMOTEIO),  NAME(EDQUOT),    NAME(ECANCELED)};
+#undef NAME
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].error == error)
+            return known[i].name;
+    return NULL;
+}

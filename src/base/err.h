@@ -23,4 +23,8 @@ int stk_err_nomem(struct stk_err *err, uint64_t bytes);
 /* Puts "<context>: " before what. Returns err->code (or code when err is NULL). */
 int stk_err_wrap(struct stk_err *err, int code, const char *fmt, ...) STK_PRINTF(3, 4);
 
+/* "ENOSPC": what data calls it; messages have strerror(). NULL: 0, or not an error of files or
+ * processes. */
+const char *stk_errno_name(int error);
+
 #endif

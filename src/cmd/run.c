@@ -375,6 +375,7 @@ static void write_error(struct stk_jw *w, const struct stk_err *err)
         stk_jw_i64(w, err->offset);
     else
         stk_jw_null(w);
+    stk_jw_put_str(w, "errno", err->code == STK_E_SYS ? stk_errno_name(err->sys_errno) : NULL);
     stk_jw_put_str(w, "what", err->what);
     stk_jw_close(w, '}');
 }

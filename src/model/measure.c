@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "host/fs.h"
 
 #define FIRST     ((uint64_t)8 << 20) /* bytes before the first sync; then twice that, and so on */
 #define FILES_MAX 512u  /* made */
@@ -81,6 +82,7 @@ static bool reads_directly(const struct task *t)
 static void find_way(struct task *t)
 {
     static const char *const names[] = {"", "memory", "O_DIRECT", "pages dropped"};
+    const struct stk_fs *fs = stk_fs_by_name(t->fs);
     int fd = stk_measure_open(t, 0, 0);
     if (fd < 0)
         return;
@@ -88,7 +90,7 @@ static void find_way(struct task *t)
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (t->memory)
         t->way = WAY_MEMORY;
-    else if (strcmp(t->fs, "zfs") == 0)
+    else if (fs && fs->own_cache)
         t->way = WAY_NONE;
     else if (reads_directly(t))
         t->way = WAY_DIRECT;

@@ -47,7 +47,7 @@ void stk_storage_on(struct stk_storage *st, const struct stk_fs *fs)
 {
     st->fs = fs ? fs->name : NULL;
     st->network = fs && fs->network;
-    st->served = fs && (fs->memory || strncmp(fs->name, "fuse", 4) == 0);
+    st->served = fs && (fs->memory || fs->fuse);
 }
 
 int stk_storage_parse(const char *text, struct stk_storage *out, struct stk_err *err)

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "record/priv.h"
+#include "sched/rank.h"
 
 #define TOGETHER_S  600 /* ranks without a common id that start within this time are one run */
 #define LOCK_NAME   ".stoker-profile.lock"
@@ -57,15 +58,16 @@ static bool launchers_id(const struct stk_launch *l, struct stk_buf *id)
 {
     static const char *const mpi[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PALS_APID",
                                       "ALPS_APP_ID", "FLUX_JOB_ID"};
-    const char *from = l->rank.from, *job = variable("SLURM_JOB_ID");
+    enum stk_rank_from from = stk_rank_from(&l->rank);
+    const char *job = variable("SLURM_JOB_ID");
     const char *step = variable("SLURM_STEP_ID"), *again = variable("SLURM_RESTART_COUNT");
     const char *elastic = variable("TORCHELASTIC_RUN_ID");
-    if (strcmp(from, "torchrun") == 0 && elastic && strcmp(elastic, "none") != 0) {
+    if (from == STK_FROM_TORCHRUN && elastic && strcmp(elastic, "none") != 0) {
         stk_buf_puts(id, "torchrun-");
         put_safe(id, elastic, 60);
         return true;
     }
-    if (job && step && strcmp(from, "Open MPI") != 0 && strcmp(from, "MPICH") != 0) {
+    if (job && step && from != STK_FROM_OPEN_MPI && from != STK_FROM_MPICH) {
         put_safe(id, job, 30);
         stk_buf_putc(id, '.');
         put_safe(id, step, 30);
@@ -74,7 +76,7 @@ static bool launchers_id(const struct stk_launch *l, struct stk_buf *id)
         return true;
     }
     for (size_t i = 0; i < sizeof mpi / sizeof *mpi; i++) {
-        const char *v = strcmp(from, "torchrun") != 0 ? variable(mpi[i]) : NULL;
+        const char *v = from != STK_FROM_TORCHRUN ? variable(mpi[i]) : NULL;
         if (!v)
             continue;
         if (job) {

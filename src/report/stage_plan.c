@@ -214,6 +214,7 @@ void stk_fs_facts_json(const struct stk_fs_facts *f, struct stk_jw *w)
     put_known(w, "stripe_bytes", f->stripe.size_bytes ? f->stripe.size_bytes : UINT64_MAX);
     stk_jw_put_known_f64(w, "purge_days", f->purge.days > 0 ? f->purge.days : -1);
     stk_jw_put_str(w, "error", f->error ? strerror(f->error) : NULL);
+    stk_jw_put_str(w, "errno", stk_errno_name(f->error));
 }
 
 void stk_target_json(const struct stk_target *t, struct stk_jw *w)

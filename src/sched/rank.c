@@ -11,6 +11,7 @@
 
 #include "base/rank_vars.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "sched/slurm/slurm.h"
 
 struct launcher {
@@ -185,6 +186,13 @@ int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void 
     }
     rc = rc ? rc : nobody_else(&half, err);
     return rc < 0 ? rc : 0;
+}
+
+enum stk_rank_from stk_rank_from(const struct stk_rank *r)
+{
+    static const char *const names[] = {"", "torchrun", "Open MPI", "MPICH", "PMIx", "Slurm", NULL};
+    int i = stk_text_index(r->from, names);
+    return i < 0 ? STK_FROM_NOBODY : (enum stk_rank_from)i;
 }
 
 static const char *of_this_process(void *user, const char *name)

@@ -19,6 +19,16 @@
  * process. */
 int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void *user,
                          struct stk_rank *r, struct stk_err *err);
+enum stk_rank_from {
+    STK_FROM_NOBODY,
+    STK_FROM_TORCHRUN,
+    STK_FROM_OPEN_MPI,
+    STK_FROM_MPICH,
+    STK_FROM_PMIX,
+    STK_FROM_SLURM,
+};
+/* Which launcher it was that gave the rank: r->from is its name. */
+enum stk_rank_from stk_rank_from(const struct stk_rank *r);
 /* True if a program of this rank reads what this process prints: DATA=$(...) in a script that srun
  * starts. Else all ranks print to one place. */
 bool stk_rank_is_captured(const struct stk_rank *r);

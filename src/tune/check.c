@@ -59,9 +59,8 @@ static void take_times(const struct stk_study_series *s, struct times *out)
 static int refuse(const char *which, const struct times *t, struct stk_err *err)
 {
     const char *why = t->why ? t->why : "no run ended";
-    const char *file = strstr(why, "; see output/"); /* removed with the study */
-    return stk_err_set(err, STK_E_SYS, NULL, -1, "the command %s the change failed: %.*s", which,
-                       file ? (int)(file - why) : 200, why);
+    return stk_err_set(err, STK_E_SYS, NULL, -1, "the command %s the change failed: %.200s", which,
+                       why);
 }
 
 static int compare(const struct stk_study *study, struct stk_tune_check *out, struct stk_err *err)

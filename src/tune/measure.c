@@ -109,14 +109,13 @@ static void explain(struct stk_tune_candidate *c, const struct stk_study_series 
 {
     const struct stk_study_run *run = s->nruns ? &s->run[s->nruns - 1] : NULL;
     const char *note = run && run->note ? run->note : "no run of it has ended";
-    const char *file = strstr(note, "; see output/"); /* removed with the study */
     bool slow = run && run->status == STK_RUN_TIMEOUT;
     bool ran = run && run->status != STK_RUN_PENDING && run->status != STK_RUN_CANCELLED;
     c->verdict = slow ? STK_TUNE_NOTHING : ran ? STK_TUNE_FAILED : STK_TUNE_UNCLEAR;
     if (slow)
         snprintf(c->why, sizeof c->why, "takes more than %.0f times as long", PATIENCE);
     else
-        snprintf(c->why, sizeof c->why, "%.*s", file ? (int)(file - note) : 300, note);
+        snprintf(c->why, sizeof c->why, "%s", note);
 }
 
 static double utilisation(const struct stk_tuner *t, double epoch_s)

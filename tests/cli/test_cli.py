@@ -250,6 +250,7 @@ def test_failure_is_in_the_json_too(stoker, tmp_path):
     result = r.json()
     assert result["outcome"] == "failed" and result["exit_status"] == 4
     assert result["error"]["path"] == str(missing) and "No such file" in result["error"]["what"]
+    assert result["error"]["errno"] == "ENOENT"
     assert f"stoker: inspect: {missing}: " in r.err
 
 

@@ -27,7 +27,7 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
         if (err)
             err->offset = -1; /* drops the offset within the header; the reader adds that of the
                                * member */
-        return rc;
+        return stk_err_wrap(err, rc, "NPY header");
     }
     /* Fewer bytes mean damage; more would be lost silently (several arrays saved into one file). */
     if (n - h.data_offset != h.data_bytes)

@@ -153,9 +153,9 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     }
     free(records);
     if (rc == STK_E_CORRUPT)
-        return stk_list_problem(l, why.offset, err, "%s", why.what);
+        return stk_list_problem(l, why.offset, err, "NPY header: %s", why.what);
     if (rc < 0)
-        return stk_err_set(err, rc, stk_src_path(src), why.offset, "%s", why.what);
+        return stk_err_set(err, rc, stk_src_path(src), why.offset, "NPY header: %s", why.what);
     if (h.fortran)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), -1,
                            "the array is in Fortran order, its rows are scattered; save it with "

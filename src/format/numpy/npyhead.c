@@ -19,12 +19,12 @@ struct scan {
 
 static int bad(const struct scan *s, const char *why)
 {
-    return stk_err_set(s->err, STK_E_CORRUPT, NULL, (int64_t)s->at, "NPY header: %s", why);
+    return stk_err_set(s->err, STK_E_CORRUPT, NULL, (int64_t)s->at, "%s", why);
 }
 
 static int refuse(const struct scan *s, const char *why)
 {
-    return stk_err_set(s->err, STK_E_UNSUPPORTED, NULL, (int64_t)s->at, "NPY header: %s", why);
+    return stk_err_set(s->err, STK_E_UNSUPPORTED, NULL, (int64_t)s->at, "%s", why);
 }
 
 static void skip_space(struct scan *s)
@@ -210,7 +210,7 @@ static int member_type(struct scan *s, struct stk_npy_member *m)
     quiet.err = &why;
     rc = parse_type(&quiet, d, len, &m->h);
     if (rc == STK_E_UNSUPPORTED && foreign_size(d, len)) {
-        snprintf(m->why, sizeof m->why, "%.90s", why.what + strlen("NPY header: "));
+        snprintf(m->why, sizeof m->why, "%.90s", why.what);
         m->h = (struct stk_npy_head){.itemsize = foreign_size(d, len)};
         return 0;
     }
@@ -440,8 +440,8 @@ int stk_npy_parse_records(const uint8_t *p, size_t n, struct stk_npy_head *h,
     int rc = parse_head(p, n, h, r, err);
     if (rc == 0 && (!r->n || h->ndim != 1))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, 0,
-                         "NPY header: an array of structures that is not a list of them; save each "
-                         "member as an array of its own");
+                         "an array of structures that is not a list of them; save each member as an "
+                         "array of its own");
     for (size_t i = 0; rc == 0 && i < r->n; i++)
         as_array(h, &r->member[i]);
     return rc;

@@ -62,7 +62,8 @@ uint16_t stk_npy_unit(const struct stk_npy_head *h);
 /* Parses the header at the start of p[0..n); n need not reach the data, and more than
  * STK_NPY_HEAD_MAX is never read. STK_E_CORRUPT: no header, or a damaged or absurd one;
  * STK_E_UNSUPPORTED: a valid one of a type we refuse (objects, structures, dates, more than
- * STK_MAX_NDIM dimensions). err->offset is then the byte in p, err->path is empty. */
+ * STK_MAX_NDIM dimensions). err->offset is then the byte in p, err->path is empty, and err->what
+ * does not say that it is about a header. */
 int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_err *err);
 
 /* Appends the header numpy.save writes for a C-ordered array: version 1, data at a multiple of 64.

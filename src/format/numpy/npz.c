@@ -182,8 +182,6 @@ static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char
 static int leave_out(struct npz *f, const struct stk_zip_entry *e, const char *why,
                      struct stk_err *err)
 {
-    static const char head[] = "NPY header: ";
-    why += strncmp(why, head, strlen(head)) == 0 ? strlen(head) : 0;
     snprintf(f->left_out, sizeof f->left_out, ": %.60s: %.170s", e->name, why);
     char name[200];
     bool npy = e->name_len > 4 && memcmp(e->name + e->name_len - 4, ".npy", 4) == 0;
@@ -232,7 +230,8 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
     member_close(m);
     m->win_off = m->in_at = 0;
     f->records->n = 0;
-    if (rc == 0)
+    bool parsed = rc == 0;
+    if (parsed)
         rc = stk_npy_parse(head, n, &m->h, &why);
     struct stk_err other;
     if (rc == STK_E_UNSUPPORTED && stk_npy_parse_records(head, n, &m->h, f->records, &other) == 0)
@@ -241,6 +240,8 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
         f->records->n = 0;
     if (rc == STK_E_UNSUPPORTED) /* objects, structures, dates: not supported */
         return leave_out(f, m->e, why.what, err);
+    if (parsed && rc < 0)
+        rc = stk_err_wrap(&why, rc, "NPY header");
     const char *wrong = rc == 0 ? misfit(m) : why.what;
     if (rc < 0 && rc != STK_E_CORRUPT)
         return stk_err_set(err, rc, stk_src_path(f->src), (int64_t)m->e->data_off, "%s", why.what);
