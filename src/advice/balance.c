@@ -480,8 +480,8 @@ void stk_rule_slow_requests(struct advisor *ad)
             continue;
         /* Large requests may take long; these took long for their size. */
         const struct stk_storage *st = stk_advice_storage(ad, u);
-        double due =
-            stk_limits.slow_for_size * (st->latency_s + (double)stk_size_edge[7] / st->read_Bps);
+        struct stk_work one = {.requests = 1, .bytes = (double)stk_size_edge[7]};
+        double due = stk_limits.slow_for_size * stk_work_s(st, &one);
         if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < due &&
             u->mean_read_bytes > (double)stk_size_edge[6])
             continue;

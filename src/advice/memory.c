@@ -242,7 +242,6 @@ void stk_rule_stage_to_node(struct advisor *ad)
     const char *place = node_place(ad, w.node_bytes, &memory);
     if (!(again || random) || !place)
         return;
-    const struct advice_limits *l = &stk_limits;
     /* cp stats and opens one file after another, and reads each of them in order. */
     const struct stk_storage *st = stk_advice_storage(ad, w.first);
     struct stk_work cp = stk_work_read(st, w.node_bytes, st->window);
@@ -250,7 +249,9 @@ void stk_rule_stage_to_node(struct advisor *ad)
     cp.requests = fmax(cp.requests, w.files);
     double copy = stk_work_s(st, &cp);
     struct stk_storage near = stk_storage_assumed(memory ? STK_REACH_MEMORY : STK_REACH_LOCAL);
-    double local = stk_advice_wall(ad, w.read_bytes / near.read_Bps + w.reads * l->deep_read_s);
+    struct stk_work again_there = {.requests = w.reads, .bytes = w.read_bytes};
+    near.latency_s = stk_limits.deep_read_s;
+    double local = stk_advice_wall(ad, stk_work_s(&near, &again_there));
     /* The copy is made once, and a profile is often a short piece of a training: what counts is the
      * present cost of reading. The finding also says whether this run alone would have paid for the
      * copy. */
