@@ -116,7 +116,7 @@ static void put_one(const struct stk_jfield *f, const void *at, struct stk_jw *w
             stk_jw_i64(w, load_signed(at, f->size));
         break;
     case STK_JFIELD_REAL:
-        stk_jw_f64(w, load_real(at));
+        stk_jw_f64(w, f->known && load_real(at) < 0 ? NAN : load_real(at));
         break;
     case STK_JFIELD_TEXT:
         put_text(f, load_pointer(at), w);
@@ -242,6 +242,8 @@ static int get_real(const struct reading *r, const struct stk_jfield *f, const s
         return refuse(r, "is not a number");
     if (v->f < 0 && !f->negative)
         return refuse(r, "is below 0");
+    if (f->max && v->f > (double)f->max)
+        return refuse(r, "is too large");
     memcpy(to, &v->f, sizeof v->f);
     return 0;
 }
@@ -398,7 +400,7 @@ static int get_list(struct reading *r, const struct stk_jfield *f, const struct 
 /* What null means: unknown, or as if the member were missing. False: it is an error. */
 static bool take_null(const struct stk_jfield *f, void *at)
 {
-    static const double unknown = NAN;
+    const double unknown = f->known ? -1 : NAN;
     if (f->required && !f->nullable)
         return false;
     if (f->type == STK_JFIELD_TEXT && !f->many)

@@ -59,10 +59,12 @@ struct stk_jfield {
     bool nullable;       /* TEXT: null is none, although it is required */
     bool omit;     /* not written, rather than as null, 0, "" or [], if it is unknown or empty */
     bool negative; /* REAL: may be below 0 */
+    bool known;    /* REAL: below 0 is unknown, and null; null is -1 instead of NaN */
     bool exact;    /* UNSIGNED: a text above 2^53, which readers that use doubles would round */
     bool cut;      /* CHARS: what does not fit is cut off, instead of an error */
     bool bytes;    /* TEXT: {"hex": "…"} if it is not UTF-8, instead of U+FFFD */
-    uint64_t min, max; /* UNSIGNED, COUNT; max 0: that of the type. TEXT: max bytes, 0: any */
+    uint64_t min;  /* UNSIGNED, COUNT */
+    uint64_t max;  /* UNSIGNED, COUNT, REAL; TEXT: bytes. 0: any that the type has */
     const char *const *words;       /* by value; ends in NULL */
     int (*find)(const char *word, size_t n); /* WORD: the value of another spelling; -1: none */
     const struct stk_jfield *table; /* of a struct */

@@ -51,8 +51,8 @@ static bool rest(struct lifeline *l, double until)
 static bool print_sample(const struct stk_watch_node *node, struct stk_buf *line)
 {
     stk_buf_reset(line);
-    stk_watch_write(node, line);
-    return !line->fail && printf("%s\n", stk_buf_cstr(line)) >= 0 && fflush(stdout) == 0;
+    stk_jfields_text(stk_watch_fields, node, false, line);
+    return !line->fail && fputs(stk_buf_cstr(line), stdout) >= 0 && fflush(stdout) == 0;
 }
 
 int stk_watch_here(struct stk_run *run, const struct stk_watch_target *target,

@@ -6,7 +6,7 @@
 #ifndef STK_JOB_WATCH_H
 #define STK_JOB_WATCH_H
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "host/gpu.h"
 #include "host/proc.h"
 
@@ -22,7 +22,7 @@ struct stk_watch_process {
     uint64_t memory_bytes;
     int64_t gpu_memory_bytes;         /* -1: unknown, or none */
     uint64_t read_bytes, write_bytes; /* since its start, by the kernel's count (rchar, wchar) */
-    char state;                       /* as ps: R, S, D … */
+    char state[2];                    /* as ps: R, S, D … */
     bool hangs; /* the kernel holds its command line back: command is its short name */
     char command[120];
 };
@@ -70,8 +70,8 @@ void stk_watcher_free(struct stk_watcher *w); /* NULL is fine */
 
 /* ---- between ------------------------------------------------------------------------------- */
 
-/* One line, without its end. */
-void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out);
+/* A reading is one line. */
+extern const struct stk_jfield stk_watch_fields[];
 /* Parses such a line, whoever wrote it. out: all zero, or from an earlier call. */
 int stk_watch_read(const char *line, size_t len, struct stk_watch_node *out, struct stk_err *err);
 

@@ -184,7 +184,7 @@ static void describe(struct stk_watcher *w, struct stk_proc *p, struct stk_watch
                                     .gpu_memory_bytes = -1,
                                     .read_bytes = io[0],
                                     .write_bytes = io[1],
-                                    .state = p->stat.state};
+                                    .state = {p->stat.state}};
     memcpy(o->step, p->member.step, sizeof o->step);
     take_command(w, p);
     o->hangs = p->again && p->age;

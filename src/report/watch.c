@@ -206,7 +206,6 @@ static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
     struct stk_buf host = STK_BUF_INIT, step = STK_BUF_INIT, command = STK_BUF_INIT;
     const struct stk_watch_process *p = l->p;
     char pid[24], rank[24], threads[24], cpus[24], mem[32], gpu[32];
-    char state[2] = {p->state, '\0'};
     snprintf(pid, sizeof pid, "%lld", (long long)p->pid);
     snprintf(rank, sizeof rank, p->rank >= 0 ? "%lld" : "-", (long long)p->rank);
     snprintf(threads, sizeof threads, "%u", p->threads);
@@ -225,7 +224,8 @@ static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
         stk_format_size((uint64_t)p->gpu_memory_bytes, gpu, sizeof gpu);
     /* A grid without the column for GPUs ignores the last cell. */
     stk_grid_row(g, stk_buf_cstr(&host), pid, stk_buf_cstr(&step), rank, threads, cpus, mem,
-                 gpus ? gpu : state, gpus ? state : stk_buf_cstr(&command), stk_buf_cstr(&command));
+                 gpus ? gpu : p->state, gpus ? p->state : stk_buf_cstr(&command),
+                 stk_buf_cstr(&command));
     stk_buf_release(&host);
     stk_buf_release(&step);
     stk_buf_release(&command);
@@ -313,11 +313,7 @@ void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w)
             stk_jw_str(w, s->node[i].host);
     stk_jw_close(w, ']');
     put_array(w, "nodes");
-    for (size_t i = 0; i < s->nnodes; i++) {
-        struct stk_buf b = STK_BUF_INIT;
-        stk_watch_write(&s->node[i], &b);
-        stk_jw_raw(w, stk_buf_cstr(&b), b.len);
-        stk_buf_release(&b);
-    }
+    for (size_t i = 0; i < s->nnodes; i++)
+        stk_jfields_write(stk_watch_fields, &s->node[i], w);
     stk_jw_close(w, ']');
 }

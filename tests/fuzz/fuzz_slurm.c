@@ -29,7 +29,7 @@ static void watch(const char *line, size_t len)
         stk_watch_sentence(&s, &b);
         no_controls(&b);
         stk_buf_reset(&b);
-        stk_watch_write(&node, &b);
+        stk_jfields_text(stk_watch_fields, &node, false, &b);
         if (stk_watch_read((const char *)b.data, b.len, &again, NULL))
             stk_fuzz_broken("a sample that was written can be read");
     }

@@ -21,7 +21,7 @@ struct all {
     uint64_t u64, exact, hash;
     int32_t i32;
     int64_t i64;
-    double real, delta;
+    double real, delta, known;
     const char *text, *bytes;
     char chars[8], cut[4];
     enum colour colour;
@@ -60,6 +60,7 @@ static const struct stk_jfield fields[] = {
     {F(COUNT, i64)},
     {F(REAL, real)},
     {F(REAL, delta), .negative = true},
+    {F(REAL, known), .known = true, .max = 3},
     {F(TEXT, text), .max = 5},
     {F(TEXT, bytes), .bytes = true},
     {F(CHARS, chars)},
@@ -107,6 +108,7 @@ static struct all example(void)
                         .i64 = INT64_MAX,
                         .real = 0.1,
                         .delta = -2,
+                        .known = 3,
                         .text = "\xc3\xa9t\xc3\xa9",
                         .bytes = "\xc3(",
                         .chars = "1234567",
@@ -126,7 +128,7 @@ static struct all example(void)
 static const char written[] =
     "{\"flag\":true,\"u8\":255,\"u16\":65535,\"u32\":4294967295,\"u64\":18446744073709551615,"
     "\"exact\":\"9007199254740993\",\"hash\":\"000000000000001f\",\"i32\":2147483647,"
-    "\"i64\":9223372036854775807,\"real\":0.1,\"delta\":-2.0,\"text\":\"\xc3\xa9t\xc3\xa9\","
+    "\"i64\":9223372036854775807,\"real\":0.1,\"delta\":-2.0,\"known\":3.0,\"text\":\"\xc3\xa9t\xc3\xa9\","
     "\"bytes\":{\"hex\":\"c328\"},\"chars\":\"1234567\",\"colour\":\"blue\","
     "\"point\":{\"n\":7,\"wall_s\":3.0},"
     "\"list\":[{\"n\":1},{\"n\":100,\"wall_s\":0.5,\"argv\":[\"a\",\"b\\nc\"]}],"
@@ -161,17 +163,17 @@ static void unknown(void)
 {
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf b = STK_BUF_INIT;
-    struct all a = {.i32 = -1, .i64 = -5, .real = NAN, .delta = INFINITY}, back = example();
+    struct all a = {.i32 = -1, .i64 = -5, .real = NAN, .delta = INFINITY, .known = -2}, back = example();
     static const char want[] =
         "{\"flag\":false,\"u8\":0,\"u16\":0,\"u32\":0,\"u64\":0,\"exact\":0,"
-        "\"hash\":\"0000000000000000\",\"i32\":null,\"i64\":null,\"real\":null,\"delta\":null,"
+        "\"hash\":\"0000000000000000\",\"i32\":null,\"i64\":null,\"real\":null,\"delta\":null,\"known\":null,"
         "\"text\":null,\"bytes\":null,\"chars\":\"\",\"colour\":\"\","
         "\"point\":{\"n\":1,\"wall_s\":0.0},\"list\":[],\"inside\":[],\"words\":[],\"texts\":[],"
         "\"apart\":[]}\n";
     a.point.n = 1;
     CHECK_STR(write_all(&a, &b), want);
     CHECK_INT(read_all(want, &arena, &back, NULL), 0);
-    CHECK(back.i32 == -1 && back.i64 == -1 && isnan(back.real) && isnan(back.delta));
+    CHECK(back.i32 == -1 && back.i64 == -1 && isnan(back.real) && isnan(back.delta) && back.known == -1);
     CHECK(!back.text && !back.list && !back.words && !back.nlist && !back.ninside);
     /* Missing members, and null for what cannot be unknown, leave the defaults; others are ignored. */
     back = example();
@@ -243,6 +245,8 @@ static void refusals(void)
     refused("{\"hash\":31}", "'hash' is not of 16 hexadecimal digits");
     refused("{\"real\":\"1\"}", "'real' is not a number");
     refused("{\"real\":-1}", "'real' is below 0");
+    refused("{\"known\":3.1}", "'known' is too large");
+    refused("{\"known\":-1}", "'known' is below 0");
     refused("{\"text\":\"123456\"}", "'text' is longer than 5 bytes");
     refused("{\"text\":\"1\\u0000\"}", "'text' is not a text");
     refused("{\"text\":{\"hex\":\"31\"}}", "'text' is not a text");

@@ -20,7 +20,7 @@ static struct stk_watch_screen screen(size_t n)
                                       .threads = 1,
                                       .cpus = 1,
                                       .memory_bytes = 1 << 20,
-                                      .state = 'R',
+                                      .state = "R",
                                       .command = "program",
                                       .gpu_memory_bytes = -1};
     job = (struct stk_slurm_job){
@@ -104,7 +104,7 @@ static void what_is_not_known_is_null(void)
     n.gpu[0] = (struct stk_gpu){
         .index = UINT32_MAX, .util = -1, .memory_bytes = -1, .total_bytes = -1};
     n.ngpus = 1;
-    stk_watch_write(&n, &b);
+    stk_jfields_text(stk_watch_fields, &n, false, &b);
     CHECK(!strstr(stk_buf_cstr(&b), "-1") && strstr(stk_buf_cstr(&b), "\"util\":null"));
     CHECK_INT(stk_watch_read(stk_buf_cstr(&b), b.len, &back, NULL), 0);
     CHECK(back.cpus < 0 && back.process[0].cpus < 0 && back.gpu[0].util < 0);

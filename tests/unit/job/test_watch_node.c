@@ -74,7 +74,7 @@ static void first_reading(const struct stk_watch_node *n)
     CHECK((p = find(n, 30)) && strcmp(p->step, "0") == 0 && p->rank == 7 && p->cpus < 0);
     CHECK_STR(p ? p->command : "", "train");
     CHECK((p = find(n, 31)) && strcmp(p->step, "0") == 0 && p->rank == 7);
-    CHECK(p && p->read_bytes == 10 && p->write_bytes == 20 && p->state == 'S');
+    CHECK(p && p->read_bytes == 10 && p->write_bytes == 20 && p->state[0] == 'S');
     CHECK_STR(p ? p->command : "", "loader -j 2");
 }
 
