@@ -116,17 +116,22 @@ def fake_srun(slurm, lines, status=0):
 def test_what_nodes_send_is_not_trusted(stoker, tmp_path):
     """A program's name could steer the terminal of the user who watches the job."""
     slurm = FakeSlurm(tmp_path)
-    process = {"pid": 1, "command": "x\x1b]0;owned\x07\n\x1b[2J", "threads": 1, "cpus": 1e300,
-               "memory_bytes": 2**62, "state": "\x1b", "step": "\x1b[1m", "rank": -5}
+    process = {"pid": 1, "command": "x\x1b]0;owned\x07\n\x1b[2J", "threads": 1, "cpus": 1e5,
+               "memory_bytes": 2**62, "state": "\x1b", "step": "\x1b[1m", "rank": None}
     node = {"host": "node1", "at_s": 1, "processes": 1, "threads": 1, "cpus": 0.5, "memory_bytes": 1,
-            "gpus": [{"index": 0, "kind": "\x1b[31m", "util": 9}], "process": [process, 7, None]}
+            "gpus": [{"index": 0, "kind": "\x1b[31m", "util": 0.9}], "process": [process]}
     good = json.dumps(node).encode()
-    fake_srun(slurm, [b"welcome to the site", b"{", b"[]", b"null", b'{"host": 5}', b"\xff\xfe", good, good,
+    wrong = [{"host": 5}, *({**node, "host": "wrong", "process": [bad]} for bad in (7, None)),
+             *({**node, "host": "wrong", "process": [{**process, **bad}]} for bad in ({"cpus": 1e300}, {"rank": -5})),
+             {**node, "host": "wrong", "gpus": [{"util": 9}]}]
+    fake_srun(slurm, [b"welcome to the site", b"{", b"[]", b"null", b"\xff\xfe",
+                      *(json.dumps(bad).encode() for bad in wrong), good, good,
                       good.replace(b"node1", b"node2"), good.replace(b"node1", b"node2"),
                       *(good.replace(b"node1", b"fake%d" % i) for i in range(50))])
     r = stoker("watch", "--once", RUNNING, env=slurm.env())
     assert "\x1b" not in r.out and "\x07" not in r.out and "node1" in r.out
     assert "fake" not in r.out  # the job has two nodes
+    assert "wrong" not in r.out
     result = stoker("watch", "--once", "--json", "-", RUNNING, env=slurm.env()).json()["result"]
     assert [n["host"] for n in result["nodes"]] == ["node1", "node2"]
 
