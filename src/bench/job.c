@@ -28,6 +28,7 @@ const struct stk_jfield stk_bench_figures_fields[] = {
     FIGURE(REAL, "epoch_seconds", epoch_s),
     FIGURE(REAL, "measured_seconds", wall_s),
     FIGURE(REAL, "measured_steps", steps),
+    FIGURE(REAL, "elapsed_seconds", elapsed_s),
     FIGURE(REAL, "wait_seconds", wait_s),
     FIGURE(REAL, "load_seconds", load_s),
     FIGURE(REAL, "checkpoint_seconds", save_s),
@@ -83,8 +84,11 @@ static void take_figures(const struct stk_bench_result *r, struct stk_bench_figu
     out->wall_s = r->wall_s;
     out->steps = (double)first->measured_steps;
     out->load_s = first->load_s + first->head_s;
-    for (uint32_t i = 0; i < r->ranks; i++)
-        out->wait_s = fmax(out->wait_s, r->rank[i].wait_s);
+    for (uint32_t i = 0; i < r->ranks; i++) {
+        const struct stk_bench_rank *one = &r->rank[i];
+        out->wait_s = fmax(out->wait_s, one->wait_s);
+        out->elapsed_s = fmax(out->elapsed_s, one->head_s + one->load_s + one->elapsed_s);
+    }
     out->save_s = r->checkpoint_s;
     out->compute_s = first->compute_s;
     out->open_s = opens > 0 ? io->open_s / opens : NAN;

@@ -24,6 +24,7 @@ extern const struct stk_jfield stk_bench_job_fields[];
 /* Means and sums over the measured steps. NaN: unknown. */
 struct stk_bench_figures {
     double epoch_s, wall_s, steps;
+    double elapsed_s; /* of all of it, also what is not measured; virtual on modelled storage */
     double wait_s, load_s, save_s, compute_s; /* wait_s: of the rank that waited longest */
     double open_s, request_s, request_bytes;  /* means of its calls */
     double memory_bytes;                      /* of the largest rank */

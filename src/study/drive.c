@@ -102,7 +102,7 @@ static int start_missing(struct stk_runner *r, struct stk_err *err)
 
 static bool over_budget(const struct stk_runner *r)
 {
-    return r->plan.budget_s > 0 && stk_now() - r->start_s > r->plan.budget_s;
+    return r->plan.budget_s > 0 && stk_runner_spent_s(r) > r->plan.budget_s;
 }
 
 static int wait_for_rest(struct stk_runner *r, struct stk_err *err)

@@ -58,7 +58,7 @@ static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat
                      struct stk_study_run *run, struct stk_err *err)
 {
     struct stk_runner *r = l->r;
-    double start = stk_now();
+    double start = stk_runner_now(r);
     r->state.label = p->label;
     if (on_tick(l, "run") != 0) /* many short runs must not pass without being asked once */
         return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
@@ -66,8 +66,9 @@ static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat
     stk_noise_run(&l->noise, rc ? NAN : run->cpu_s);
     if (rc || isnan(run->wall_s))
         return rc;
+    r->passed_s += run->wall_s;
     r->shortest_s = r->shortest_s > 0 ? fmin(r->shortest_s, run->wall_s) : run->wall_s;
-    r->around_s = fmax(r->around_s, stk_now() - start - run->wall_s);
+    r->around_s = fmax(r->around_s, stk_runner_now(r) - start - run->wall_s);
     return 0;
 }
 

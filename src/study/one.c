@@ -133,6 +133,10 @@ static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_s
         run->value = NAN;
         say_why(o, what);
     }
+    run->wall_s = o->plan->clock ? NAN : end->wall_s;
+    if (o->plan->clock && run->status == STK_RUN_OK)
+        (void)stk_output_member((char *)o->output.data, o->output.len, o->plan->clock,
+                                &run->wall_s);
     return 0;
 }
 
@@ -180,7 +184,6 @@ int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
     o->point = NULL;
     if (rc)
         return rc;
-    run->wall_s = end.wall_s;
     run->cpu_s = end.cpu_s;
     run->peak_memory_bytes = end.max_rss_bytes;
     rc = judge(o, &end, run, err);

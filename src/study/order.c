@@ -151,6 +151,16 @@ static double runs_left(const struct stk_runner_plan *plan, const struct stk_tal
     return want - have;
 }
 
+double stk_runner_now(const struct stk_runner *r)
+{
+    return r->plan.clock && !(r->plan.via->can & STK_VIA_QUEUES) ? r->passed_s : stk_now();
+}
+
+double stk_runner_spent_s(const struct stk_runner *r)
+{
+    return stk_runner_now(r) - r->start_s;
+}
+
 double stk_points_left_s(const struct stk_runner *r, uint64_t *planned)
 {
     double known = 0, guess = NAN, left = 0, runs = 0;
@@ -166,7 +176,7 @@ double stk_points_left_s(const struct stk_runner *r, uint64_t *planned)
         left += n > 0 ? n * (isnan(r->tally[i].wall_s) ? guess : r->tally[i].wall_s) : 0;
     }
     *planned = r->state.done + (uint64_t)llround(runs);
-    double budget = r->plan.budget_s > 0 ? r->plan.budget_s - (stk_now() - r->start_s) : INFINITY;
+    double budget = r->plan.budget_s > 0 ? r->plan.budget_s - stk_runner_spent_s(r) : INFINITY;
     if (isnan(left)) /* nothing has been measured yet */
         return isinf(budget) ? NAN : fmax(budget, 0);
     return fmin(left, fmax(budget, 0));
@@ -174,7 +184,7 @@ double stk_points_left_s(const struct stk_runner *r, uint64_t *planned)
 
 bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t)
 {
-    double spent = stk_now() - r->start_s;
+    double spent = stk_runner_spent_s(r);
     if (r->plan.budget_s <= 0)
         return true;
     /* A point that has not run yet takes at least as long as the fastest. */

@@ -198,7 +198,7 @@ static void search_line(const struct stk_metric *m, const char *line, struct mat
     }
 }
 
-static bool find_member(const struct stk_metric *m, const char *text, size_t len, double *value)
+bool stk_output_member(const char *text, size_t len, const char *member, double *value)
 {
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *v = NULL;
@@ -206,7 +206,7 @@ static bool find_member(const struct stk_metric *m, const char *text, size_t len
     const char *before = end ? memrchr(text, '\n', end) : NULL, *line = before ? before + 1 : text;
     size_t n = (size_t)(text + end - line);
     bool is = stk_json_parse(&arena, line, n, &v, NULL) == 0 && v->type == STK_JOBJ;
-    const struct stk_jval *x = is ? stk_json_get(v, m->member) : NULL;
+    const struct stk_jval *x = is ? stk_json_get(v, member) : NULL;
     is = x && (x->type == STK_JINT || x->type == STK_JFLOAT);
     *value = is ? x->f : *value;
     stk_arena_release(&arena);
@@ -216,7 +216,7 @@ static bool find_member(const struct stk_metric *m, const char *text, size_t len
 bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value)
 {
     if (m->member)
-        return find_member(m, text, len, value);
+        return stk_output_member(text, len, m->member, value);
     struct matches all = {.more = true};
     for (size_t at = 0; at < len && all.more;) {
         char *end = memchr(text + at, '\n', len - at);

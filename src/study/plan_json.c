@@ -79,6 +79,7 @@ static const struct stk_jfield plan_fields[] = {
     TEXT("metric", metric),
     {STK_JFIELD(UNSIGNED, "metric_pick", STRUCT, metric_pick), .required = true,
      .max = STK_METRIC_MEMBER},
+    {STK_JFIELD(TEXT, "clock", STRUCT, clock), .bytes = true},
     ROW(FLAG, "higher_better", higher_better),
     TEXT("series", series),
     TEXT("unit", unit),

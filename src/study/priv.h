@@ -84,6 +84,8 @@ void stk_metric_release(struct stk_metric *m);
 /* False: not found, or not a number. text[0..len] ends in a NUL; line breaks are overwritten. */
 bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value);
 
+/* A number of the JSON object that is the last line of an output. False: there is none. */
+bool stk_output_member(const char *text, size_t len, const char *member, double *value);
 /* Opens an unnamed file for the output of a command. */
 int stk_output_open(int *fd, struct stk_err *err);
 int stk_output_reset(int fd, struct stk_err *err);
@@ -191,6 +193,7 @@ struct stk_runner {
     size_t before[STK_STUDY_SERIES_MAX]; /* how many runs of each series are of earlier calls */
     bool retry;                          /* those that failed are repeated, too */
     bool budget_spent;
+    double passed_s;        /* in runs of this call, by plan.clock */
     double shortest_s;      /* of all runs and warm-ups of this call; 0: none yet */
     double around_s;        /* the longest time spent beside a run: --prepare */
     bool later;             /* the executor accepts no more runs at the moment */
@@ -232,6 +235,8 @@ uint64_t stk_tally_next(const struct stk_tally *t);
 /* The order of a round: 0..n shuffled by seed and round. */
 void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order);
 double stk_points_left_s(const struct stk_runner *r, uint64_t *planned);
+/* What time it is for the budget: runs here may have a clock of their own. */
+double stk_runner_now(const struct stk_runner *r);
 /* Whether the budget allows a run: the first one always. */
 bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t);
 int stk_runner_tick(struct stk_runner *r, const char *phase);

@@ -358,7 +358,8 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
 {
     struct stk_err late = {0};
     r->watch = watch;
-    r->start_s = r->synced_s = r->published_s = stk_now();
+    r->start_s = stk_runner_now(r);
+    r->synced_s = r->published_s = stk_now();
     stk_tally_compare(r);
     if (r->plan.weak && !r->plan.grows && !stk_runner_grows(&r->plan))
         stk_runner_note(

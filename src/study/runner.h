@@ -67,6 +67,10 @@ struct stk_runner_plan {
     double precision, budget_s, timeout_s; /* budget, timeout: 0 means none */
     const char *metric;                    /* a POSIX extended regular expression, or NULL */
     uint64_t metric_pick;                  /* enum stk_metric_pick */
+    /* The member with the seconds that a run took, beside a metric that is a member: runs on
+     * modelled storage, whose time is not that of the machine. The budget of runs here then counts
+     * such seconds. NULL: the clock of the machine. */
+    const char *clock;
     bool higher_better;
     const char *series, *unit;      /* unit NULL: from what N sets */
     uint64_t cores_per_n;           /* if nothing else tells; 0: unknown */
@@ -165,6 +169,7 @@ const struct stk_runner_conditions *stk_runner_conditions(const struct stk_runne
 const char *stk_runner_dir(const struct stk_runner *r); /* absolute */
 const struct stk_tally *stk_runner_tally(const struct stk_runner *r, size_t *npoints);
 uint64_t stk_runner_waiting(const struct stk_runner *r); /* in a queue */
+double stk_runner_spent_s(const struct stk_runner *r);   /* of the budget of this call */
 
 /* Parses "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNNER_N_MAX), ascending and without duplicates.
  * option: named in errors. */

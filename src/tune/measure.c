@@ -12,6 +12,7 @@
 
 #define PATIENCE  5.0  /* times the time of the baseline: then a candidate has lost */
 #define SLOWEST_S 30.0 /* but at least this */
+#define CLOCK     "elapsed_seconds" /* of the same */
 #define METRIC    "epoch_seconds" /* of struct stk_bench_figures */
 
 typedef bool takes_fn(const struct stk_tune_candidate *c);
@@ -263,6 +264,7 @@ static void set_plan(const struct stk_tuner *t, double budget_s, struct stk_runn
     p->timeout_s = fmax(run_s, SLOWEST_S);
     p->metric = METRIC;
     p->metric_pick = STK_METRIC_MEMBER;
+    p->clock = t->plan->storage ? CLOCK : NULL;
     p->at_once = t->plan->storage ? 0 : 1; /* real storage is shared by all runs */
     p->via = t->plan->via;
     p->sbatch = t->plan->sbatch;
@@ -281,6 +283,7 @@ static int run_study(struct stk_tuner *t, const char *study, takes_fn *takes, do
     rc = rc ? rc : open_runner(t, dir, &p, err);
     rc = rc ? rc : stk_runner_go(t->runner, &watch, err);
     if (t->runner) {
+        t->passed_s += stk_runner_spent_s(t->runner);
         int late = take_all(t, takes, confirms, rc ? NULL : err);
         rc = rc ? rc : late;
     }

@@ -73,16 +73,18 @@ void stk_tune_measure_storage(struct stk_tuner *t)
     struct stk_storage given;
     if (stk_tuner_doing(t, "measuring the storage"))
         return;
-    if (t->plan->storage) {
+    if (t->plan->storage) { /* which is everywhere */
         if (stk_storage_parse(t->plan->storage, &given, NULL) == 0)
             take(&t->s.storage, &given, NULL);
-    } else {
-        if (t->s.source &&
-            stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
-            take(&t->s.storage, &m.storage, t->s.fs);
-        measure_beside(t, &how);
-        take_pilot(&t->s);
+        for (size_t i = 0; i < t->s.nnear; i++)
+            t->s.near[i].storage = t->s.storage;
+        return;
     }
+    if (t->s.source &&
+        stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
+        take(&t->s.storage, &m.storage, t->s.fs);
+    measure_beside(t, &how);
+    take_pilot(&t->s);
     for (size_t i = 0; i < t->s.nnear; i++)
         measure_near(&t->s.near[i], &how);
 }

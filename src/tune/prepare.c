@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "dataset/place.h"
+#include "model/work.h"
 #include "record/launch.h"
 #include "tune/spec.h"
 
@@ -28,6 +29,7 @@
 #define WORDS_MAX   24
 #define TIME_SHARE  0.5          /* of the budget: for all preparing */
 #define SPARE_BYTES (64u << 20)  /* stay free */
+#define PIECE       (1u << 20)   /* of a read */
 #define PER_FILE    4096u        /* bytes that a copy adds to each file, at most */
 
 /* ---- folders -------------------------------------------------------------------------------- */
@@ -350,6 +352,17 @@ static const char *made_at(struct stk_tuner *t, struct stk_buf *printed, const c
     return *text == '/' ? stk_tune_text(t, "%s", text) : path;
 }
 
+/* What making a copy takes on modelled storage: all of the data is read, and the copy written. */
+static double modelled_s(const struct stk_tuner *t, const struct stk_tune_change *x)
+{
+    const struct stk_storage *from = &t->s.storage, *to = x->where ? &t->s.near[x->near].storage : from;
+    struct stk_work read = stk_work_read(from, (double)t->s.bytes, PIECE);
+    const struct stk_work write = {.creates = (double)x->copy.files,
+                                   .written = (double)x->copy.bytes};
+    read.opens = (double)t->s.files;
+    return stk_work_s(from, &read) + stk_work_s(to, &write);
+}
+
 static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double limit_s,
                        struct stk_err *err)
 {
@@ -361,13 +374,13 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
                               .fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_PIPE},
                               .own_group = true,
                               .death_signal = SIGTERM,
-                              .timeout_s = limit_s,
+                              .timeout_s = t->plan->storage ? 0 : limit_s,
                               .grace_s = GRACE_S,
                               .tick = stk_tuner_tick,
                               .text = {NULL, &printed, &said},
                               .text_max = {0, SAID_MAX, SAID_MAX},
                               .user = t};
-    double start = stk_now();
+    double start = stk_tuner_now(t);
     errno = stk_child_start(&child);
     int rc = errno ? stk_err_sys(err, argv[0], "start") : 0;
     if (!rc)
@@ -387,8 +400,9 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
     stk_buf_release(&said);
     if (!rc && c->verdict != STK_TUNE_SKIPPED) {
         bool again = x->kind->repacks && t->packed;
-        x->copy.prepare_s = stk_now() - start + (again ? t->packed->prepare_s : 0);
         rc = measure_copy(&x->copy, err);
+        t->passed_s += t->plan->storage ? modelled_s(t, x) : 0;
+        x->copy.prepare_s = stk_tuner_now(t) - start + (again ? t->packed->prepare_s : 0);
         if (x->kind->repacks && !t->packed && !x->where)
             t->packed = &x->copy;
     }
@@ -477,12 +491,12 @@ void stk_tune_adopt_copies(struct stk_tuner *t)
 
 int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err)
 {
-    double until = stk_now() + TIME_SHARE * stk_tuner_left_s(t);
+    double until = stk_tuner_now(t) + TIME_SHARE * stk_tuner_left_s(t);
     uint64_t used = 0;
     int rc = stk_tune_write_spec(t, err); /* what is made now is removed by these names */
     for (size_t i = 1; i < t->out->n && !rc; i++) {
         struct stk_tune_candidate *c = &t->out->candidate[i];
-        double left = until - stk_now();
+        double left = until - stk_tuner_now(t);
         const char *dir;
         if (saves_there(t, c))
             (void)enter(t, c, &dir);

@@ -126,7 +126,7 @@ struct stk_tuner {
     const struct stk_tune_copy *packed;
     bool changed;  /* the data, since the call that is resumed */
     bool measures; /* all is prepared */
-    double start_s;
+    double start_s, passed_s; /* passed_s: in virtual seconds */
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
@@ -143,6 +143,8 @@ int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
 int stk_tuner_tick(void *user);
 /* ---- status.c: what happens now, for `stoker watch` ---- */
 void stk_tuner_show(struct stk_tuner *t);
+/* What time it is: with modelled storage, the virtual seconds of all runs so far. */
+double stk_tuner_now(const struct stk_tuner *t);
 double stk_tuner_left_s(const struct stk_tuner *t); /* of the budget */
 /* In the arena of the result; NULL: no memory. */
 const char *stk_tune_text(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);

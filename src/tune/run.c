@@ -166,13 +166,14 @@ static int run_job(struct stk_tuner *t, const struct stk_bench_job *job, struct 
     int rc = errno ? stk_err_sys(err, NULL, "start a run") : 0;
     if (!rc)
         (void)stk_child_attend(&c);
-    out->took_s = c.wall_s;
     if (!rc && c.stopped)
         rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     if (!rc && c.ending.status)
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "the workload as it is cannot be replayed: %s",
                          stk_tune_last_line(&said));
     rc = rc ? rc : read_figures(&text, &arena, &out->f, err);
+    out->took_s = t->plan->storage ? out->f.elapsed_s : c.wall_s;
+    t->passed_s += out->took_s;
     stk_arena_release(&arena);
     stk_buf_release(&text);
     stk_buf_release(&said);

@@ -79,11 +79,11 @@ static uint64_t space_of(const struct stk_tuner *t)
     return room < limit ? room : limit;
 }
 
-/* Data that stoker generated can be generated smaller, and modelled storage takes no copies. */
+/* Data that stoker generated can be generated smaller. */
 static bool can_be_sampled(const struct stk_tuner *t)
 {
     const struct stk_tune_subject *s = &t->s;
-    return s->source && s->w.ngroups && !t->plan->data && !t->plan->storage;
+    return s->source && s->w.ngroups && !t->plan->data;
 }
 
 static size_t files_for(const struct stk_tune_files *f, uint64_t space)

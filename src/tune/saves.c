@@ -28,7 +28,7 @@ static char *nearest(const char *dir)
 
 void stk_tune_name_saves(struct stk_tuner *t)
 {
-    if (!stk_tune_saves(&t->s.w) || t->plan->storage)
+    if (!stk_tune_saves(&t->s.w))
         return;
     char *dir = nearest(t->s.w.checkpoint.dir);
     if (dir && access(dir, W_OK | X_OK) == 0)

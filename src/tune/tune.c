@@ -55,9 +55,16 @@ int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...)
     return stk_tuner_tick(t);
 }
 
+/* Jobs wait in a queue by the clock of the machine, whatever storage they read. */
+double stk_tuner_now(const struct stk_tuner *t)
+{
+    bool here = !(t->plan->via->can & STK_VIA_QUEUES);
+    return t->plan->storage && here ? t->passed_s : stk_now();
+}
+
 double stk_tuner_left_s(const struct stk_tuner *t)
 {
-    return fmax(t->plan->budget_s - (stk_now() - t->start_s), 0);
+    return fmax(t->plan->budget_s - (stk_tuner_now(t) - t->start_s), 0);
 }
 
 /* ---- the two studies ------------------------------------------------------------------------ */
@@ -233,7 +240,7 @@ static int finish(struct stk_tuner *t, int rc)
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         stk_folder_release(&t->there[i]);
     stk_tune_release_subject(&t->s);
-    out->seconds = stk_now() - t->start_s;
+    out->seconds = stk_tuner_now(t) - t->start_s;
     return rc;
 }
 
@@ -243,9 +250,10 @@ static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
     struct stk_tuner t = {
         .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
         .saves = STK_FOLDER_INIT,
-        .start_s = stk_now(), .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
+        .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
     for (size_t i = 0; i < STK_TUNE_NEAR; i++)
         t.there[i] = STK_FOLDER_INIT;
+    t.start_s = stk_tuner_now(&t);
     out->least = plan->least;
     out->via = plan->via;
     out->job = plan->job;
