@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "advice/judge.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report.h"
 #include "replay/replay.h"
 

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "bench/workload.h"
 #include "cmd/bench_list.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 #define SUFFIX    ".yaml"
 #define LISTED    64 /* at most */

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "cmd/terminal.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/live/live.h"
 
 #define EVERY_S 1.0

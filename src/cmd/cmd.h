@@ -180,6 +180,15 @@ int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
 /* The same for a screen that src/report has drawn; releases it. Fails if it is not complete. */
 int stk_say_text(struct stk_run *run, struct stk_buf *text);
+/* The result of a command: fills run->json, and prints the screen. data: the struct that the kind is
+ * filled from. how: NULL: as the kind says. */
+struct stk_result_kind;
+struct stk_say_how {
+    const char *subject; /* what the result is of; NULL: an argument */
+    size_t problems;     /* how many are listed; 0: as many as the kind says */
+};
+int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, const void *data,
+                   const struct stk_say_how *how);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);

@@ -1,7 +1,7 @@
 /* help.c - `stoker help`: text made from the tables of commands and options. */
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 #define WIDTH       79
 #define HELP_COLUMN 26

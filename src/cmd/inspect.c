@@ -5,7 +5,7 @@
 
 #include "dataset/inspect.h"
 #include "dataset/open_options.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/inspect.h"
 
 struct settings {
@@ -63,17 +63,12 @@ static int show_dataset(struct stk_run *run, const struct stk_dataset *ds,
                         const struct stk_inspect *in, const struct stk_sample *first,
                         const struct stk_problems *problems)
 {
-    struct stk_inspect_screen s = {.path = run->opts.arg[0],
-                                   .in = in,
-                                   .notes = &ds->notes,
-                                   .problems = problems,
-                                   .first = first,
-                                   .columns = stk_columns(run),
-                                   .utf8 = stk_term_utf8()};
-    struct stk_buf out = STK_BUF_INIT;
-    stk_inspect_text(&s, &out);
-    stk_inspect_json(&s, &run->json);
-    int rc = stk_say_text(run, &out);
+    const struct stk_inspect_shown s = {.path = run->opts.arg[0],
+                                        .in = in,
+                                        .notes = &ds->notes,
+                                        .problems = problems,
+                                        .first = first};
+    int rc = stk_say_result(run, &stk_inspect_kind, &s, NULL);
     return rc ? rc : stk_exit_for(problems->count, problems->unsupported);
 }
 
@@ -105,10 +100,8 @@ static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
 
 static int show_sample(struct stk_run *run, const struct stk_sample *s, uint64_t number)
 {
-    struct stk_buf out = STK_BUF_INIT;
-    stk_sample_text(s, number, stk_columns(run), &out);
-    stk_sample_json(s, number, &run->json);
-    return stk_say_text(run, &out);
+    const struct stk_sample_shown shown = {.sample = s, .number = number};
+    return stk_say_result(run, &stk_sample_kind, &shown, NULL);
 }
 
 static int inspect_sample(struct stk_run *run, struct stk_dataset *ds)

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "sched/slurm/slurm.h"
 #include "cmd/cmd.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/job.h"
 
 struct settings {

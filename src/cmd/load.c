@@ -129,6 +129,7 @@ static int open_dataset(struct stk_load *l)
     o.pass_over = collect;
     int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->r.ds, &l->run->err);
     stk_progress_clear(&l->run->progress);
+    l->r.notes = l->r.ds ? &l->r.ds->notes : NULL;
     return rc;
 }
 
@@ -166,14 +167,6 @@ static int status_of(const struct stk_load *l)
     return stk_exit_for(stk_load_nproblems(&l->r), sound);
 }
 
-static int show(struct stk_load *l)
-{
-    struct stk_buf out = STK_BUF_INIT;
-    stk_load_text(&l->r, &out);
-    stk_load_json(&l->r, &l->run->json);
-    return stk_say_text(l->run, &out);
-}
-
 /* Runs, then reports, also what was measured up to a signal or an error. */
 static int load(struct stk_load *l)
 {
@@ -185,7 +178,7 @@ static int load(struct stk_load *l)
     /* After the run: reading labels reads samples, and would warm the cache. */
     if (!rc && l->s->mixing)
         rc = stk_load_mix(l);
-    int shown = show(l);
+    int shown = stk_say_result(l->run, &stk_load_kind, &l->r, NULL);
     if (why.code)
         *err = why;
     return rc ? rc : wrote ? wrote : shown ? shown : status_of(l);

@@ -154,10 +154,7 @@ static int check_settings(struct stk_run *run)
 
 static int show(struct stk_run *run, const struct stk_pack_result *r)
 {
-    struct stk_buf out = STK_BUF_INIT;
-    stk_pack_text(r, run->opts.arg[1], &out);
-    stk_pack_json(r, &run->json);
-    int rc = stk_say_text(run, &out);
+    int rc = stk_say_result(run, &stk_pack_kind, r, NULL);
     if (run->common->quiet && r->replaced > r->samples) {
         char text[160] = "replaced ";
         stk_pack_replaced(r, text + strlen(text), sizeof text - strlen(text));

@@ -11,7 +11,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 #define BAR_EVERY_S  0.1
 #define MARK_EVERY_S 0.5 /* 16 marks: the rate covers the last eight seconds */

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "advice/judge.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/html/page.h"
 #include "report/html/serve.h"
 

@@ -28,6 +28,7 @@
 #include "advice/judge.h"
 #include "record/launch.h"
 #include "report/report.h"
+#include "result/screen.h"
 
 /* ---- output ------------------------------------------------------------------------------- */
 
@@ -76,6 +77,45 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text)
         stk_say(run, "%s", stk_buf_cstr(text));
     stk_buf_release(text);
     return rc;
+}
+
+/* The screen is drawn from the members, as that of a result that was saved. */
+static int draw(const struct stk_run *run, const struct stk_result_kind *kind,
+                const struct stk_buf *members, const struct stk_say_how *how, struct stk_buf *out,
+                struct stk_err *err)
+{
+    const char *arg = kind->subject < run->opts.nargs ? run->opts.arg[kind->subject] : NULL;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *result;
+    struct stk_screen s = {.subject = how && how->subject ? how->subject : arg,
+                           .columns = stk_columns(run),
+                           .table_columns = stk_table_columns(run),
+                           .utf8 = stk_term_utf8(),
+                           .problems = how ? how->problems : 0,
+                           .out = out};
+    int rc = stk_json_parse(&arena, (const char *)members->data, members->len, &result, err);
+    if (!rc)
+        stk_screen_draw(kind, result, &s);
+    stk_arena_release(&arena);
+    return rc;
+}
+
+int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, const void *data,
+                   const struct stk_say_how *how)
+{
+    struct stk_buf members = STK_BUF_INIT, out = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &members, false);
+    stk_jw_open(&w, '{');
+    stk_fields_put(kind->fields, data, &w);
+    stk_jw_close(&w, '}');
+    stk_fields_put(kind->fields, data, &run->json);
+    int rc = stk_buf_check(&members, &run->err);
+    rc = rc ? rc : draw(run, kind, &members, how, &out, &run->err);
+    stk_buf_release(&members);
+    if (rc)
+        stk_buf_release(&out);
+    return rc ? rc : stk_say_text(run, &out);
 }
 
 unsigned stk_columns(const struct stk_run *run)

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cmd/scale.h"
 #include "record/folder.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/scale.h"
 
 /* ---- times from files --------------------------------------------------------------------- */

@@ -361,17 +361,15 @@ int stk_stage_fill_tier(struct stk_stage_job *job, const char *path, bool named,
 static int show(struct stk_stage_job *job, const struct stk_stage_result *r)
 {
     struct stk_run *run = job->run;
-    struct stk_buf out = STK_BUF_INIT;
     struct stk_stage_shown shown = {.src = &job->src,
+                                    .notes = &job->src.notes,
                                     .result = r,
                                     .tier = job->at.tier,
                                     .why = stk_buf_cstr(&job->at.why),
                                     .list_s = job->list_s,
                                     .first_s = r->first_at - run->start_s,
                                     .total_s = stk_now() - run->start_s};
-    stk_stage_text(&shown, &out);
-    stk_stage_json(&shown, &run->json);
-    int rc = stk_say_text(run, &out);
+    int rc = stk_say_result(run, &stk_stage_kind, &shown, NULL);
     if (rc == 0)
         stk_stage_print_path(job, r->path);
     return rc;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/stage_compare.h"
 
 const char *const *stk_stage_compare_forms(void)

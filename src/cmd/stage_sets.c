@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/num.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 /* Goes through the sets of all tiers. */
 struct tour {

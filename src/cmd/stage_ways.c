@@ -101,20 +101,18 @@ static int pack_into(void *user, const char *dst, struct stk_err *err)
 static int show_packed(struct stk_stage_job *job, const struct stk_stage_result *r)
 {
     struct stk_run *run = job->run;
-    struct stk_buf out = STK_BUF_INIT;
-    if (r->already) {
-        stk_buf_printf(&out, "already there: %s as %s\n", job->src.path, job->s->pack);
-    } else {
-        stk_pack_text(job->packed, r->path, &out);
-        stk_pack_json(job->packed, &run->json);
-    }
+    const struct stk_say_how how = {.subject = r->path};
+    int rc = 0;
+    if (r->already)
+        stk_say(run, "already there: %s as %s\n", job->src.path, job->s->pack);
+    else
+        rc = stk_say_result(run, &stk_pack_kind, job->packed, &how);
     stk_jw_put_bool(&run->json, "staged", true);
     stk_jw_put_bool(&run->json, "already_there", r->already);
     stk_jw_put_str(&run->json, "source", job->src.path);
     stk_jw_put_str(&run->json, "path", r->path);
     stk_jw_put_str(&run->json, "tier", job->at.tier);
     stk_jw_put_str(&run->json, "set", r->id);
-    int rc = stk_say_text(run, &out);
     if (rc == 0)
         stk_stage_print_path(job, r->path);
     return rc;

@@ -41,10 +41,8 @@ static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_
 static int show(struct stk_run *run, const struct stk_verify_result *r)
 {
     const struct settings *s = run->settings;
-    struct stk_buf out = STK_BUF_INIT;
-    stk_verify_text(r, run->opts.arg[0], (size_t)s->show, &out);
-    stk_verify_json(r, &run->json);
-    int rc = stk_say_text(run, &out);
+    const struct stk_say_how how = {.problems = (size_t)s->show};
+    int rc = stk_say_result(run, &stk_verify_kind, r, &how);
     rc = rc ? rc : stk_exit_for(r->problems.count, r->problems.unsupported);
     return rc == STK_EXIT_DONE && stk_notes_missing(&r->notes) ? STK_EXIT_PARTLY : rc;
 }

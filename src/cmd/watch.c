@@ -13,7 +13,7 @@
 #include "cmd/terminal.h"
 #include "cmd/watch.h"
 #include "job/watch.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/watch.h"
 
 #define NODES_MAX 4096u

@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "cmd/terminal.h"
 #include "cmd/watch.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/live/live.h"
 
 #define PART_OF_TIME 4 /* looking takes at most this part of the time: a large profile is slow */

@@ -41,6 +41,12 @@ const struct stk_format *stk_format_find(const char *name)
     return NULL;
 }
 
+const char *stk_format_title(const char *name)
+{
+    const struct stk_format *f = stk_format_find(name);
+    return f ? f->title : name;
+}
+
 const struct stk_format *stk_format_tree(void)
 {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)

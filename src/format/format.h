@@ -445,6 +445,8 @@ struct stk_format {
 #define STK_DEFAULT_FORMAT "tfrecord" /* written by default */
 
 const struct stk_format *stk_format_find(const char *name);
+/* "TFRecord"; the name itself if there is no such format. */
+const char *stk_format_title(const char *name);
 /* NULL past the end. Those with `instead` come last. */
 const struct stk_format *stk_format_at(size_t i);
 /* The format of trees of files (STK_CAN_TREE): a folder that is nothing else. */

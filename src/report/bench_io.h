@@ -3,7 +3,7 @@
 #define STK_REPORT_BENCH_IO_H
 
 #include "bench/bench.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 /* Bytes, requests, their sizes, order, latency and bandwidth. */
 void stk_bench_io_rows(const struct stk_bench_result *r, struct stk_grid *t);

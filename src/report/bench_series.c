@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/bench.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 #define RESULT_MAX (256u << 20)
 

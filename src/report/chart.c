@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 
 #define LABEL      24 /* columns left of the chart */

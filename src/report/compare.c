@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/json_priv.h"
 #include "report/report_priv.h"
 

@@ -11,7 +11,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 #include "report/stage_plan.h"
 

@@ -7,7 +7,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 
 static void put_gain(const struct stk_report *r, const struct stk_finding *f, struct stk_buf *out)

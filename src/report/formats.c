@@ -5,7 +5,7 @@
 
 #include "base/confine.h"
 #include "format/format.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report.h"
 
 /* ---- formats ------------------------------------------------------------------------------ */

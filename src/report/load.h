@@ -1,15 +1,15 @@
 /*
- * load.h - what `stoker load` measured, for people and for programs: rates, waits, epochs, mixing,
- * problems. docs/loader.md defines each number.
+ * load.h - what `stoker load` measured: rates, waits, epochs, mixing, problems. docs/loader.md
+ * defines each number.
  */
 #ifndef STK_REPORT_LOAD_H
 #define STK_REPORT_LOAD_H
 
 #include "base/histogram.h"
-#include "base/json.h"
 #include "dataset/dataset.h"
 #include "io/io.h"
 #include "load/plan.h"
+#include "result/field.h"
 
 /* Counters at one moment. */
 struct stk_load_counts {
@@ -28,7 +28,8 @@ struct stk_load_epoch {
 
 struct stk_load_result {
     const char *path;       /* as the user named it */
-    struct stk_dataset *ds; /* borrowed, as ld and options */
+    struct stk_dataset *ds; /* borrowed, as ld, notes and options */
+    const struct stk_notes *notes;
     struct stk_loader *ld;
     const struct stk_loader_options *options;
     struct stk_rank rank;
@@ -48,28 +49,12 @@ struct stk_load_result {
     uint64_t block, window; /* of the order, in samples and blocks */
 };
 
-void stk_load_text(const struct stk_load_result *r, struct stk_buf *out);
-/* Its part on the mixing. */
-void stk_load_mixing_text(const struct stk_load_result *r, struct stk_buf *out);
-/* Members of the open object. */
-void stk_load_json(const struct stk_load_result *r, struct stk_jw *w);
+extern const struct stk_result_kind stk_load_kind; /* of a struct stk_load_result */
 
 /* Samples passed over, and damage found when the dataset was listed. */
 uint64_t stk_load_nproblems(const struct stk_load_result *r);
-/* How many times an epoch read the files: more than once if compressed blocks hold several samples
- * and are not kept. */
-double stk_load_passes(const struct stk_load_result *r);
 /* Bytes that came from storage between two moments; -1: not known. */
 int64_t stk_load_device(const struct stk_load_result *r, const struct stk_load_counts *from,
                         const struct stk_load_counts *to);
-
-static inline size_t stk_load_nepochs(const struct stk_load_result *r)
-{
-    return r->epochs.len / sizeof(struct stk_load_epoch);
-}
-static inline const struct stk_load_epoch *stk_load_epoch(const struct stk_load_result *r, size_t i)
-{
-    return (const struct stk_load_epoch *)(const void *)r->epochs.data + i;
-}
 
 #endif

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 
 #define KINDS 12

@@ -1,14 +1,13 @@
-/* pack.c - the result of `stoker pack` as a table of facts, and as JSON. */
+/* pack.c - the result of `stoker pack`. */
 #include "report/pack.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
-#include "report/grid.h"
 #include "report/problems.h"
+#include "result/blocks.h"
 
 const char *stk_pack_replaced(const struct stk_pack_result *r, char *buf, size_t n)
 {
@@ -20,66 +19,62 @@ const char *stk_pack_replaced(const struct stk_pack_result *r, char *buf, size_t
     return buf;
 }
 
-void stk_pack_text(const struct stk_pack_result *r, const char *dst, struct stk_buf *out)
+static void replaced_text(const void *base, struct stk_jw *w)
 {
-    char a[32], b[32], c[32], line[200];
-    const struct stk_format *f = stk_format_find(r->format);
-    struct stk_buf name = STK_BUF_INIT;
-    struct stk_grid t;
-    stk_text_escape(&name, dst, strlen(dst), SIZE_MAX);
-    stk_grid_init(&t, "ll");
-    stk_grid_row(&t, r->whole ? "already complete" : "packed", stk_buf_cstr(&name));
-    stk_grid_row(&t, "format", f ? f->title : r->format);
-    stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
-    if (r->replaced)
-        stk_grid_row(&t, "replaced", stk_pack_replaced(r, line, sizeof line));
-    if (r->classes)
-        stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
-    if (r->class_by_class)
-        stk_grid_row(&t, "order", "class after class; --shuffle SEED mixes them permanently");
-    snprintf(line, sizeof line, "%s, %s", stk_format_count(r->files, a, sizeof a),
-             stk_format_size(r->bytes_out, b, sizeof b));
-    if (r->shards_kept)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from the earlier run",
-                 stk_format_count(r->shards_kept, a, sizeof a));
-    if (r->shards_redone)
-        snprintf(line + strlen(line), sizeof line - strlen(line),
-                 "; %s packed again, changed since they were finished",
-                 stk_format_count(r->shards_redone, a, sizeof a));
-    stk_grid_row(&t, "files", line);
-    double s = r->seconds_total > 0 ? r->seconds_total : 1e-9;
-    snprintf(line, sizeof line, "%s; %s/s read, %s samples/s",
-             stk_format_duration(r->seconds_total, a, sizeof a),
-             stk_format_size((uint64_t)((double)r->bytes_in / s), b, sizeof b),
-             stk_format_count((uint64_t)((double)r->samples / s), c, sizeof c));
-    stk_grid_row(&t, "time", line);
-    if (r->skipped.count)
-        stk_grid_row(&t, "skipped", stk_format_count(r->skipped.count, a, sizeof a));
-    stk_notes_rows(&r->notes, &t);
-    stk_grid_render(&t, 0, out);
-    stk_problems_text(&r->skipped, 20, out);
-    stk_grid_release(&t);
-    stk_buf_release(&name);
+    const struct stk_pack_result *r = base;
+    char text[120];
+    stk_jw_str(w, r->replaced ? stk_pack_replaced(r, text, sizeof text) : NULL);
 }
 
-void stk_pack_json(const struct stk_pack_result *r, struct stk_jw *w)
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
 {
-    const struct {
-        const char *name;
-        uint64_t v;
-    } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
-                   {"shards_kept", r->shards_kept}, {"classes", r->classes},
-                   {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out},
-                   {"replaced", r->replaced},       {"shards_redone", r->shards_redone}};
-    stk_jw_put_str(w, "format", r->format);
-    stk_jw_put_bool(w, "whole_already", r->whole);
-    stk_jw_put_bool(w, "class_by_class", r->class_by_class);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        stk_jw_key(w, numbers[i].name);
-        stk_jw_u64(w, numbers[i].v);
-    }
-    stk_jw_put_f64(w, "index_seconds", r->seconds_index);
-    stk_jw_put_f64(w, "total_seconds", r->seconds_total);
-    stk_problems_json(&r->skipped, "skipped", w);
-    stk_notes_json(&r->notes, w);
+    double samples = stk_pg_get(r, "samples"), shards = stk_pg_get(r, "shards");
+    char a[32], b[32];
+    if (isfinite(samples) && isfinite(shards))
+        stk_buf_printf(out, "%s sample%s in %s file%s.",
+                       stk_unit_text(STK_U_COUNT, samples, a, sizeof a), samples == 1 ? "" : "s",
+                       stk_unit_text(STK_U_COUNT, shards, b, sizeof b), shards == 1 ? "" : "s");
+    else
+        stk_buf_puts(out, "The result has no counts.");
 }
+
+#define FROM(member)             STK_FROM(struct stk_pack_result, member)
+#define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_pack_result, expression)
+
+NUMBER(read_rate, (double)r->bytes_in / r->seconds_total)
+NUMBER(samples_rate, (double)r->samples / r->seconds_total)
+STK_TEXT_OF(done, struct stk_pack_result, r->whole ? "already complete" : "packed")
+STK_TEXT_OF(order, struct stk_pack_result,
+            r->class_by_class ? "class after class; --shuffle SEED mixes them permanently" : NULL)
+
+static const struct stk_result_field fields[] = {
+    {"done", NULL, STK_U_TEXT, .put = done, .flags = STK_F_HEAD},
+    {"format", "format", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_pack_result, format),
+     .word = stk_format_title},
+    {"whole_already", NULL, STK_U_FLAG, FROM(whole), "--resume found the dataset complete"},
+    {"samples", "samples", STK_U_COUNT, FROM(samples), .flags = STK_F_LEAD},
+    {"samples_per_second", "samples per second", STK_U_PER_S, .number = samples_rate,
+     .joins = ", %"},
+    {"replaced", NULL, STK_U_COUNT, FROM(replaced), "samples of the dataset that was replaced"},
+    {"replaced_text", "replaced", STK_U_TEXT, .put = replaced_text},
+    {"classes", "classes", STK_U_COUNT, FROM(classes), .flags = STK_F_IF_SET},
+    {"class_by_class", NULL, STK_U_FLAG, FROM(class_by_class),
+     "the samples of a class are neighbours"},
+    {"order", "order", STK_U_TEXT, .put = order},
+    {"files", "files", STK_U_COUNT, FROM(files)},
+    {"bytes_out", "written", STK_U_BYTES, FROM(bytes_out), .joins = ", %"},
+    {"shards", NULL, STK_U_COUNT, FROM(shards)},
+    {"shards_kept", "kept from the earlier run", STK_U_COUNT, FROM(shards_kept),
+     .flags = STK_F_IF_SET, .joins = "; % kept from the earlier run"},
+    {"shards_redone", "packed again", STK_U_COUNT, FROM(shards_redone), .flags = STK_F_IF_SET,
+     .joins = "; % packed again, changed since they were finished"},
+    {"total_seconds", "time", STK_U_SECONDS, FROM(seconds_total)},
+    {"bytes_in", "read", STK_U_BYTES, FROM(bytes_in), .joins = "; % read"},
+    {"bytes_in_per_second", "read rate", STK_U_BYTES_PER_S, .number = read_rate, .joins = ", %"},
+    {"index_seconds", "listing", STK_U_SECONDS, FROM(seconds_index), .flags = STK_F_PAGE},
+    STK_NOTE_FIELDS(STK_FROM_AS(STRUCT, struct stk_pack_result, notes)),
+    STK_PROBLEM_FIELDS("skipped", "skipped", struct stk_pack_result, skipped),
+    {NULL}};
+
+const struct stk_result_kind stk_pack_kind = {
+    .command = "pack", .doing = "Packing", .subject = 1, .fields = fields, .verdict = verdict};

@@ -1,15 +1,12 @@
-/* pack.h - what `stoker pack` wrote, for people and for programs. */
+/* pack.h - what `stoker pack` wrote. */
 #ifndef STK_REPORT_PACK_H
 #define STK_REPORT_PACK_H
 
-#include "base/json.h"
 #include "pack/pack.h"
+#include "result/field.h"
 
-/* dst: as the user named it. */
-void stk_pack_text(const struct stk_pack_result *r, const char *dst, struct stk_buf *out);
+extern const struct stk_result_kind stk_pack_kind; /* of a struct stk_pack_result */
 /* "a dataset of 40 samples: 8 more than now". Returns buf. */
 const char *stk_pack_replaced(const struct stk_pack_result *r, char *buf, size_t n);
-/* Members of the open object. */
-void stk_pack_json(const struct stk_pack_result *r, struct stk_jw *w);
 
 #endif

@@ -1,5 +1,4 @@
-/* problems.c - rendering lists of damage. Names and messages contain bytes of the data, so they are
- * escaped. */
+/* problems.c - see problems.h. Names and messages contain bytes of the data: they are escaped. */
 #include "report/problems.h"
 
 #include <stdio.h>
@@ -7,30 +6,134 @@
 #include "base/text.h"
 #include "base/units.h"
 
-void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf *out)
+/* ---- problems --------------------------------------------------------------------------------- */
+
+STK_TEXT_OF(code_text, struct stk_problem,
+            r->code == STK_E_UNSUPPORTED ? "unsupported" : "corrupt")
+
+const struct stk_result_field stk_problem_fields[] = {
+    {"path", "file", STK_U_TEXT, STK_FROM(struct stk_problem, path)},
+    {"offset", "offset", STK_U_COUNT, STK_FROM(struct stk_problem, offset)},
+    {"what", "what", STK_U_TEXT, STK_FROM(struct stk_problem, what)},
+    {"code", NULL, STK_U_TEXT, .put = code_text, .meaning = "corrupt or unsupported"},
+    {NULL}};
+
+void stk_put_problems(const void *problems, struct stk_jw *w)
 {
-    size_t n = p->kept < most ? p->kept : most;
-    for (size_t i = 0; i < n; i++) {
-        const struct stk_problem *one = &p->item[i];
-        if (one->path)
-            stk_text_escape(out, one->path, strlen(one->path), SIZE_MAX);
-        if (one->offset >= 0)
-            stk_buf_printf(out, ":%lld", (long long)one->offset);
-        stk_buf_puts(out, ": ");
-        if (one->what)
-            stk_text_escape(out, one->what, strlen(one->what), SIZE_MAX);
-        stk_buf_putc(out, '\n');
-    }
-    char count[32];
-    if (p->count > n)
-        stk_buf_printf(out, "and %s more; --json FILE lists %s\n",
-                       stk_format_count(p->count - n, count, sizeof count),
-                       p->count > p->kept ? "the first 1,000" : "all");
+    const struct stk_problems *p = problems;
+    stk_rows_put(stk_problem_fields, p->item, p->kept, sizeof *p->item, w);
 }
 
-/* ---- notes -------------------------------------------------------------------------------- */
+static void put_escaped(const struct stk_jval *row, const char *key, struct stk_buf *out)
+{
+    const struct stk_jval *v = stk_json_get(row, key);
+    if (v && v->type == STK_JSTR)
+        stk_text_escape(out, v->str, v->len, SIZE_MAX);
+}
+
+static double number_of(const struct stk_jval *obj, const char *key, double otherwise)
+{
+    const struct stk_jval *v = stk_json_get(obj, key);
+    return v && (v->type == STK_JINT || v->type == STK_JFLOAT) ? v->f : otherwise;
+}
+
+void stk_draw_problems(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
+{
+    const struct stk_jval *rows = stk_json_get(obj, f->key);
+    char total[64], count[32];
+    snprintf(total, sizeof total, "%s_total", f->key);
+    if (rows->type != STK_JARR || !rows->len)
+        return;
+    size_t most = s->problems ? s->problems : f->most, n = rows->len < most ? rows->len : most;
+    stk_screen_part(s);
+    for (size_t i = 0; i < n; i++) {
+        double offset = number_of(&rows->item[i], "offset", -1);
+        put_escaped(&rows->item[i], "path", s->out);
+        if (offset >= 0)
+            stk_buf_printf(s->out, ":%.0f", offset);
+        stk_buf_puts(s->out, ": ");
+        put_escaped(&rows->item[i], "what", s->out);
+        stk_buf_putc(s->out, '\n');
+    }
+    double all = number_of(obj, total, (double)rows->len);
+    if (all > (double)n)
+        stk_buf_printf(s->out, "and %s more; --json FILE lists %s\n",
+                       stk_unit_text(STK_U_COUNT, all - (double)n, count, sizeof count),
+                       all > (double)rows->len ? "the first 1,000" : "all");
+}
+
+const struct stk_result_field stk_problems_of[] = {
+    {"problems_total", "problems", STK_U_COUNT, STK_FROM(struct stk_problems, count),
+     .flags = STK_F_IF_SET},
+    {"problems", "problems", STK_U_TABLE, .put = stk_put_problems, .of = stk_problem_fields,
+     .draw = stk_draw_problems, .most = 20},
+    {NULL}};
+
+/* ---- notes ------------------------------------------------------------------------------------- */
 
 #define NAME_COLUMNS 60 /* for all names of a note together */
+
+static void put_names(const void *base, struct stk_jw *w)
+{
+    const struct stk_note *x = base;
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < x->nnames; i++)
+        stk_jw_str(w, x->name[i]);
+    stk_jw_close(w, ']');
+}
+
+#define NOTE(member) STK_FROM(struct stk_note, member)
+
+const struct stk_result_field stk_taken_fields[] = {{"what", "what", STK_U_TEXT, NOTE(kind)},
+                                             {"as", "taken as", STK_U_TEXT, NOTE(as)},
+                                             {"files", "files", STK_U_COUNT, NOTE(count)},
+                                             {"because", "because", STK_U_TEXT, NOTE(why)},
+                                             {NULL}};
+
+const struct stk_result_field stk_left_out_fields[] = {
+    {"kind", "kind", STK_U_TEXT, NOTE(kind)},
+    {"count", "count", STK_U_COUNT, NOTE(count)},
+    {"names", NULL, STK_U_LIST, .put = put_names, .meaning = "the first of them"},
+    {"why", "why", STK_U_TEXT, NOTE(why)},
+    {NULL}};
+
+static void put_notes(const struct stk_notes *s, bool taken, struct stk_jw *w)
+{
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->item[i].taken != taken)
+            continue;
+        stk_jw_open(w, '{');
+        stk_fields_put(taken ? stk_taken_fields : stk_left_out_fields, &s->item[i], w);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+void stk_put_taken(const void *notes, struct stk_jw *w)
+{
+    put_notes(notes, true, w);
+}
+
+void stk_put_left_out(const void *notes, struct stk_jw *w)
+{
+    put_notes(notes, false, w);
+}
+
+void stk_draw_taken(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
+{
+    const struct stk_jval *rows = stk_json_get(obj, f->key);
+    for (size_t i = 0; rows->type == STK_JARR && i < rows->len; i++) {
+        struct stk_buf line = STK_BUF_INIT;
+        put_escaped(&rows->item[i], "what", &line);
+        stk_buf_puts(&line, ": ");
+        put_escaped(&rows->item[i], "as", &line);
+        stk_buf_puts(&line, ", because ");
+        put_escaped(&rows->item[i], "because", &line);
+        stk_screen_row(s, f->title, stk_buf_cstr(&line));
+        stk_buf_release(&line);
+    }
+}
 
 static void put_count(uint64_t n, const char *kind, struct stk_buf *out)
 {
@@ -40,15 +143,16 @@ static void put_count(uint64_t n, const char *kind, struct stk_buf *out)
 }
 
 /* " (a, b, ...)" */
-static void put_names(const struct stk_note *x, struct stk_buf *out)
+static void draw_names(const struct stk_jval *names, double count, struct stk_buf *out)
 {
-    size_t columns = 0, i = 0;
-    for (; i < x->nnames && columns < NAME_COLUMNS; i++) {
+    size_t columns = 0, i = 0, n = names && names->type == STK_JARR ? names->len : 0;
+    for (; i < n && columns < NAME_COLUMNS; i++) {
+        const struct stk_jval *one = &names->item[i];
         stk_buf_puts(out, i ? ", " : " (");
-        columns += 2 + stk_text_escape(out, x->name[i], strlen(x->name[i]), 60);
+        columns += 2 + (one->type == STK_JSTR ? stk_text_escape(out, one->str, one->len, 60) : 0);
     }
     if (i)
-        stk_buf_puts(out, i < x->nnames || x->count > x->nnames ? ", ...)" : ")");
+        stk_buf_puts(out, i < n || count > (double)n ? ", ...)" : ")");
 }
 
 /* The reason is that of one: "its length is ..." */
@@ -64,33 +168,26 @@ static const char *put_plural(const char *why, struct stk_buf *out)
     return why;
 }
 
-static void put_note(const struct stk_note *x, struct stk_buf *out)
+void stk_draw_left_out(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
 {
-    const char *why = x->why;
-    if (x->taken) {
-        stk_buf_printf(out, "%s: ", x->kind);
-        stk_text_escape(out, x->as, strlen(x->as), SIZE_MAX);
-        stk_buf_puts(out, ", because ");
-    } else {
-        put_count(x->count, x->kind, out);
-        put_names(x, out);
-        stk_buf_puts(out, ": ");
-        why = x->count == 1 ? why : put_plural(why, out);
-    }
-    stk_text_escape(out, why, strlen(why), SIZE_MAX);
-}
-
-void stk_notes_rows(const struct stk_notes *s, struct stk_grid *t)
-{
-    for (int taken = 0; taken < 2; taken++)
-        for (size_t i = 0; i < s->n; i++) {
-            struct stk_buf line = STK_BUF_INIT;
-            if (s->item[i].taken != taken)
-                continue;
-            put_note(&s->item[i], &line);
-            stk_grid_row(t, taken ? "taken as" : "left out", stk_buf_cstr(&line));
-            stk_buf_release(&line);
+    const struct stk_jval *rows = stk_json_get(obj, f->key);
+    for (size_t i = 0; rows->type == STK_JARR && i < rows->len; i++) {
+        const struct stk_jval *x = &rows->item[i], *why = stk_json_get(x, "why");
+        double count = number_of(x, "count", 1);
+        struct stk_buf line = STK_BUF_INIT;
+        char n[32];
+        stk_buf_printf(&line, "%s ", stk_unit_text(STK_U_COUNT, count, n, sizeof n));
+        put_escaped(x, "kind", &line);
+        stk_buf_puts(&line, count == 1 ? "" : "s");
+        draw_names(stk_json_get(x, "names"), count, &line);
+        stk_buf_puts(&line, ": ");
+        if (why && why->type == STK_JSTR) {
+            const char *text = count == 1 ? why->str : put_plural(why->str, &line);
+            stk_text_escape(&line, text, strlen(text), SIZE_MAX);
         }
+        stk_screen_row(s, f->title, stk_buf_cstr(&line));
+        stk_buf_release(&line);
+    }
 }
 
 /* True for the first note of its kind that says something was left out. */
@@ -116,59 +213,4 @@ void stk_notes_summary(const struct stk_notes *s, struct stk_buf *out)
         put_count(n, s->item[i].kind, out);
         comma = ", ";
     }
-}
-
-static void json_note(const struct stk_note *x, struct stk_jw *w)
-{
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, x->taken ? "what" : "kind", x->kind);
-    if (x->taken)
-        stk_jw_put_str(w, "as", x->as);
-    stk_jw_put_u64(w, x->taken ? "files" : "count", x->count);
-    if (!x->taken) {
-        stk_jw_key(w, "names");
-        stk_jw_open(w, '[');
-        for (size_t i = 0; i < x->nnames; i++)
-            stk_jw_str(w, x->name[i]);
-        stk_jw_close(w, ']');
-    }
-    stk_jw_put_str(w, x->taken ? "because" : "why", x->why);
-    stk_jw_close(w, '}');
-}
-
-void stk_notes_json(const struct stk_notes *s, struct stk_jw *w)
-{
-    for (int taken = 0; taken < 2; taken++) {
-        stk_jw_key(w, taken ? "taken" : "left_out");
-        stk_jw_open(w, '[');
-        for (size_t i = 0; i < s->n; i++)
-            if (s->item[i].taken == taken)
-                json_note(&s->item[i], w);
-        stk_jw_close(w, ']');
-    }
-}
-
-/* ---- problems as JSON --------------------------------------------------------------------- */
-
-void stk_problems_json(const struct stk_problems *p, const char *name, struct stk_jw *w)
-{
-    char total[64];
-    snprintf(total, sizeof total, "%s_total", name);
-    stk_jw_key(w, total);
-    stk_jw_u64(w, p->count);
-    stk_jw_key(w, name);
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < p->kept; i++) {
-        stk_jw_open(w, '{');
-        stk_jw_put_str(w, "path", p->item[i].path);
-        stk_jw_key(w, "offset");
-        if (p->item[i].offset >= 0)
-            stk_jw_i64(w, p->item[i].offset);
-        else
-            stk_jw_null(w);
-        stk_jw_put_str(w, "what", p->item[i].what);
-        stk_jw_put_str(w, "code", p->item[i].code == STK_E_UNSUPPORTED ? "unsupported" : "corrupt");
-        stk_jw_close(w, '}');
-    }
-    stk_jw_close(w, ']');
 }

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/json.h"
 #include "advice/advice.h"
+#include "result/screen.h"
 
 /* Parts of the text, in this order. */
 enum stk_report_part {
@@ -65,9 +66,7 @@ bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
 void stk_report_code(const struct stk_snippet *s, size_t n, int indent, struct stk_buf *out);
 /* Every rule of advice. */
 void stk_report_rules(struct stk_buf *out);
-/* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
-void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);
-/* The same for a text that is put together here. */
+/* stk_report_wrapped() for a text that is put together here. */
 void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns, const char *fmt,
                          ...) STK_PRINTF(4, 5);
 

@@ -1,17 +1,13 @@
 /*
- * sample.c - one sample: its fields as a table with previews, and as JSON. Keys and names of fields
- * come from the dataset: they are escaped before they are shown.
+ * sample.c - the result of `stoker inspect --sample`: the fields of a sample, with previews.
  */
 #include <stdio.h>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "format/sample.h"
-#include "report/grid.h"
 #include "report/inspect.h"
 #include "report/sniff.h"
 
-#define FIELDS_SHOWN  64
 #define FIELDS_JSON   1000
 #define PREVIEW_ITEMS 64
 
@@ -100,50 +96,10 @@ static void type_text(const struct stk_value *v, char *buf, size_t size)
         stk_sniff(v->data, v->size, buf, size);
 }
 
-static void field_row(struct stk_grid *t, const struct stk_field *f, size_t preview_cols)
-{
-    struct stk_buf name = STK_BUF_INIT, seen = STK_BUF_INIT;
-    char type[64], shape[200] = "", size[32];
-    const struct stk_value *v = &f->value;
-    stk_text_escape(&name, f->name, f->name_len, 24);
-    type_text(v, type, sizeof type);
-    if (v->kind == STK_ARRAY)
-        shape_text(v->dim, v->ndim, shape, sizeof shape);
-    if (preview_cols)
-        preview(v, preview_cols, &seen);
-    stk_grid_row(t, stk_buf_cstr(&name), stk_kind_name(v->kind), type, shape,
-                 stk_format_size(v->size, size, sizeof size), stk_buf_cstr(&seen));
-    stk_buf_release(&name);
-    stk_buf_release(&seen);
-}
-
-void stk_sample_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out)
-{
-    size_t n = stk_sample_nfields(s), shown = n < FIELDS_SHOWN ? n : FIELDS_SHOWN;
-    size_t room = 0;
-    /* Two passes: the widths of the other columns determine that of the preview. */
-    for (int pass = 0; pass < 2; pass++) {
-        struct stk_grid t;
-        stk_grid_init(&t, "llllrl");
-        stk_grid_row(&t, "field", "kind", "type", "shape", "size", pass ? "value" : "");
-        for (size_t i = 0; i < shown; i++)
-            field_row(&t, stk_sample_field(s, i), room);
-        size_t taken = 2;
-        for (size_t c = 0; c < 5; c++)
-            taken += t.width[c] + 2;
-        room = columns > taken + 16 ? columns - taken - 1 : 16;
-        if (pass)
-            stk_grid_render(&t, 2, out);
-        stk_grid_release(&t);
-    }
-    if (n > shown)
-        stk_buf_printf(out, "  and %zu more\n", n - shown);
-}
-
 static void field_json(const struct stk_field *f, struct stk_jw *w)
 {
     const struct stk_value *v = &f->value;
-    char type[64];
+    char type[64], shape[200];
     struct stk_buf seen = STK_BUF_INIT;
     stk_jw_open(w, '{');
     stk_jw_key(w, "name");
@@ -158,7 +114,9 @@ static void field_json(const struct stk_field *f, struct stk_jw *w)
         for (unsigned d = 0; d < v->ndim && d < STK_MAX_NDIM; d++)
             stk_jw_u64(w, v->dim[d]);
         stk_jw_close(w, ']');
+        stk_jw_put_str(w, "dimensions", shape_text(v->dim, v->ndim, shape, sizeof shape));
     }
+    stk_jw_put_str(w, "type", type);
     stk_jw_put_u64(w, "size_bytes", v->size);
     preview(v, 200, &seen);
     stk_jw_put_str(w, "preview", stk_buf_cstr(&seen));
@@ -166,32 +124,58 @@ static void field_json(const struct stk_field *f, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-void stk_sample_text(const struct stk_sample *s, uint64_t number, unsigned columns,
-                     struct stk_buf *out)
-{
-    char count[32];
-    size_t key_len = 0;
-    const char *key = stk_sample_key(s, &key_len);
-    stk_buf_printf(out, "sample %s", stk_format_count(number, count, sizeof count));
-    if (key_len) {
-        stk_buf_puts(out, ", key ");
-        stk_text_escape(out, key, key_len, 200);
-    }
-    stk_buf_puts(out, "\n\n");
-    stk_sample_table(s, columns, out);
-}
+const struct stk_result_field stk_sample_fields[] = {
+    {"name", "field", STK_U_TEXT},
+    {"kind", "kind", STK_U_TEXT},
+    {"dtype", NULL, STK_U_TEXT, .meaning = "of an array"},
+    {"looks_like", NULL, STK_U_TEXT, .meaning = "what the bytes look like: \"JPEG 640x480\""},
+    {"type", "type", STK_U_TEXT, .flags = STK_F_IF_SET},
+    {"shape", NULL, STK_U_LIST},
+    {"dimensions", "shape", STK_U_TEXT, .flags = STK_F_IF_SET},
+    {"size_bytes", "size", STK_U_BYTES},
+    {"preview", "value", STK_U_TEXT, .flags = STK_F_ESCAPED | STK_F_CUT_END},
+    {NULL}};
 
-void stk_sample_json(const struct stk_sample *s, uint64_t number, struct stk_jw *w)
+void stk_put_sample_fields(const struct stk_sample *s, struct stk_jw *w)
 {
-    size_t key_len = 0, n = stk_sample_nfields(s);
-    const char *key = stk_sample_key(s, &key_len);
-    stk_jw_put_u64(w, "sample", number);
-    stk_jw_key(w, "key");
-    stk_jw_strn(w, key ? key : "", key_len);
-    stk_jw_put_u64(w, "fields_total", n);
-    stk_jw_key(w, "fields");
+    size_t n = s ? stk_sample_nfields(s) : 0;
     stk_jw_open(w, '[');
     for (size_t i = 0; i < n && i < FIELDS_JSON; i++)
         field_json(stk_sample_field(s, i), w);
     stk_jw_close(w, ']');
 }
+
+static void put_key(const void *base, struct stk_jw *w)
+{
+    const struct stk_sample_shown *s = base;
+    size_t n = 0;
+    const char *key = stk_sample_key(s->sample, &n);
+    stk_jw_strn(w, key ? key : "", n);
+}
+
+static void put_fields(const void *base, struct stk_jw *w)
+{
+    const struct stk_sample_shown *s = base;
+    stk_put_sample_fields(s->sample, w);
+}
+
+STK_NUMBER_OF(fields_total, struct stk_sample_shown, (double)stk_sample_nfields(r->sample))
+
+static const struct stk_result_field fields[] = {
+    {"sample", "sample", STK_U_COUNT, STK_FROM(struct stk_sample_shown, number),
+     .flags = STK_F_HEAD | STK_F_LEAD, .say = "sample %"},
+    {"key", "key", STK_U_TEXT, .put = put_key, .flags = STK_F_HEAD | STK_F_IF_SET,
+     .say = "key %"},
+    {"fields_total", "fields", STK_U_COUNT, .number = fields_total, .flags = STK_F_PAGE},
+    {"fields", "fields", STK_U_TABLE, .put = put_fields, .of = stk_sample_fields, .most = 64},
+    {NULL}};
+
+static bool is_sample(const struct stk_jval *result)
+{
+    return stk_json_get(result, "sample") != NULL;
+}
+
+const struct stk_result_kind stk_sample_kind = {.command = "inspect",
+                                                .doing = "A sample of",
+                                                .fields = fields,
+                                                .takes = is_sample};

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 
 #define TIMELINE_ROWS 24

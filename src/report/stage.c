@@ -1,90 +1,81 @@
 /* stage.c - the result of `stoker stage`, the list of copies, and the check of a copy. */
 #include "report/stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/problems.h"
 
-static void put_path_row(struct stk_grid *t, const char *what, const char *path)
+#define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_stage_shown, expression)
+#define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_stage_shown, expression)
+#define FROM(member)             STK_FROM(struct stk_stage_shown, member)
+
+TEXT(source, r->src->path)
+TEXT(path, r->result->path ? r->result->path : r->src->path)
+TEXT(set, r->result->id)
+TEXT(engine, r->result->engine[0] ? r->result->engine : NULL)
+TEXT(done, r->result->already ? "already there" : "staged")
+NUMBER(files, (double)r->src->count)
+NUMBER(bytes, (double)r->src->bytes)
+NUMBER(before, (double)r->result->bytes_before)
+NUMBER(there, r->result->already ? 0 : (double)r->result->bytes_before)
+NUMBER(copied, (double)r->result->bytes_copied)
+NUMBER(copy_s, r->result->copy_s)
+NUMBER(sync_s, r->result->sync_s)
+NUMBER(copy_rate, r->result->copy_s > 0 ? (double)r->result->bytes_copied / r->result->copy_s : NAN)
+
+static void put_staged(const void *base, struct stk_jw *w)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    stk_text_escape(&b, path, strlen(path), SIZE_MAX);
-    stk_grid_row(t, what, stk_buf_cstr(&b));
-    stk_buf_release(&b);
+    const struct stk_stage_shown *s = base;
+    stk_jw_bool(w, s->result->path != NULL);
 }
 
-/* "1,200 files, 3.4 GiB; 1.1 GiB of it were there" */
-static void put_amount(const struct stk_stage_result *r, struct stk_grid *t)
+static void put_dataset(const void *base, struct stk_jw *w)
 {
-    char a[32], b[32], c[32], line[160];
-    int n = snprintf(line, sizeof line, "%s file%s, %s", stk_format_count(r->files, a, sizeof a),
-                     r->files == 1 ? "" : "s", stk_format_size(r->bytes, b, sizeof b));
-    if (!r->already && r->bytes_before && n > 0)
-        snprintf(line + n, sizeof line - (size_t)n, "; %s of it were there",
-                 stk_format_size(r->bytes_before, c, sizeof c));
-    stk_grid_row(t, "data", line);
+    const struct stk_stage_shown *s = base;
+    stk_jw_bool(w, s->src->ds != NULL);
 }
 
-static void put_time(const struct stk_stage_shown *s, struct stk_grid *t)
+static void put_already(const void *base, struct stk_jw *w)
 {
-    const struct stk_stage_result *r = s->result;
-    char a[32], b[32], c[32], d[32], line[200];
-    double copy_s = r->copy_s > 0 ? r->copy_s : 1e-9;
-    snprintf(line, sizeof line, "%s: list %s, copy %s (%s/s), sync and publish %s",
-             stk_format_duration(s->total_s, a, sizeof a),
-             stk_format_duration(s->list_s, b, sizeof b),
-             stk_format_duration(r->copy_s, c, sizeof c),
-             stk_format_size((uint64_t)((double)r->bytes_copied / copy_s), d, sizeof d),
-             stk_format_duration(r->sync_s, (char[32]){0}, 32));
-    stk_grid_row(t, "time", line);
+    const struct stk_stage_shown *s = base;
+    stk_jw_bool(w, s->result->already);
 }
 
-void stk_stage_text(const struct stk_stage_shown *s, struct stk_buf *out)
-{
-    const struct stk_stage_result *r = s->result;
-    struct stk_grid t;
-    stk_grid_init(&t, "ll");
-    put_path_row(&t, r->already ? "already there" : "staged", s->src->path);
-    put_path_row(&t, "to", s->tier);
-    if (s->why[0])
-        put_path_row(&t, "", s->why);
-    put_amount(r, &t);
-    if (!r->already)
-        put_time(s, &t);
-    if (r->engine[0])
-        stk_grid_row(&t, "read by", r->engine);
-    stk_notes_rows(&s->src->notes, &t);
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-}
+static const struct stk_result_field fields[] = {
+    {"source", NULL, STK_U_TEXT, .put = source},
+    {"done", NULL, STK_U_TEXT, .put = done, .flags = STK_F_HEAD},
+    {"staged", NULL, STK_U_FLAG, .put = put_staged, .meaning = "the copy can be used"},
+    {"path", NULL, STK_U_TEXT, .put = path, .meaning = "what to read"},
+    {"tier", "to", STK_U_TEXT, FROM(tier)},
+    {"tier_reason", "", STK_U_TEXT, FROM(why), .flags = STK_F_KNOWN},
+    {"set", NULL, STK_U_TEXT, .put = set},
+    {"dataset", NULL, STK_U_FLAG, .put = put_dataset},
+    {"already_there", NULL, STK_U_FLAG, .put = put_already},
+    {"files", "files", STK_U_COUNT, .number = files, .row = "data", .say = "% file(s)"},
+    {"bytes", "bytes", STK_U_BYTES, .number = bytes, .joins = ", %"},
+    {"bytes_before", NULL, STK_U_BYTES, .number = before},
+    {"bytes_there", "were there", STK_U_BYTES, .number = there, .flags = STK_F_IF_SET,
+     .joins = "; % of it were there"},
+    {"bytes_copied", NULL, STK_U_BYTES, .number = copied},
+    {"total_seconds", "time", STK_U_SECONDS, FROM(total_s)},
+    {"list_seconds", "listing", STK_U_SECONDS, FROM(list_s), .joins = ": list %"},
+    {"first_seconds", NULL, STK_U_SECONDS, FROM(first_s), "until the first bytes were in the copy",
+     STK_F_KNOWN},
+    {"copy_seconds", "copying", STK_U_SECONDS, .number = copy_s, .joins = ", copy %"},
+    {"copy_bytes_per_second", "rate", STK_U_BYTES_PER_S, .number = copy_rate, .joins = " (%)"},
+    {"publish_seconds", "sync and publish", STK_U_SECONDS, .number = sync_s,
+     .joins = ", sync and publish %"},
+    {"engine", "read by", STK_U_TEXT, .put = engine},
+    STK_NOTE_FIELDS(STK_FROM_AS(POINTER, struct stk_stage_shown, notes)),
+    {NULL}};
 
-void stk_stage_json(const struct stk_stage_shown *s, struct stk_jw *w)
-{
-    const struct stk_stage_result *r = s->result;
-    stk_jw_put_str(w, "source", s->src->path);
-    stk_jw_put_bool(w, "staged", r->path != NULL);
-    stk_jw_put_str(w, "path", r->path ? r->path : s->src->path);
-    stk_jw_put_str(w, "tier", s->tier);
-    stk_jw_put_str(w, "tier_reason", s->why[0] ? s->why : NULL);
-    stk_jw_put_str(w, "set", r->id);
-    stk_jw_put_bool(w, "dataset", s->src->ds != NULL);
-    stk_jw_put_bool(w, "already_there", r->already);
-    stk_jw_put_u64(w, "files", s->src->count);
-    stk_jw_put_u64(w, "bytes", s->src->bytes);
-    stk_jw_put_u64(w, "bytes_before", r->bytes_before);
-    stk_jw_put_u64(w, "bytes_copied", r->bytes_copied);
-    stk_jw_put_f64(w, "list_seconds", s->list_s);
-    stk_jw_put_known_f64(w, "first_seconds", s->first_s);
-    stk_jw_put_f64(w, "copy_seconds", r->copy_s);
-    stk_jw_put_f64(w, "publish_seconds", r->sync_s);
-    stk_jw_put_f64(w, "total_seconds", s->total_s);
-    stk_jw_put_str(w, "engine", r->engine[0] ? r->engine : NULL);
-    stk_notes_json(&s->src->notes, w);
-}
+const struct stk_result_kind stk_stage_kind = {
+    .command = "stage", .doing = "Staging", .fields = fields};
 
 /* ---- the list ---- */
 

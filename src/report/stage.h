@@ -3,18 +3,18 @@
 #define STK_REPORT_STAGE_H
 
 #include "base/json.h"
+#include "result/field.h"
 #include "stage/stage.h"
 
 struct stk_stage_shown {
     const struct stk_source *src;
+    const struct stk_notes *notes; /* of src */
     const struct stk_stage_result *result;
     const char *tier, *why; /* the folder, and why it was chosen ("" if the user named it) */
     double list_s, total_s;
     double first_s; /* until the first bytes were in the copy; negative: none were copied */
 };
-void stk_stage_text(const struct stk_stage_shown *s, struct stk_buf *out);
-/* Members of the open object. */
-void stk_stage_json(const struct stk_stage_shown *s, struct stk_jw *w);
+extern const struct stk_result_kind stk_stage_kind; /* of a struct stk_stage_shown */
 
 /* A set of a tier: a row of the list, and an object of an array. */
 struct stk_grid;

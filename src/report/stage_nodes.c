@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 
 static const char *size(uint64_t bytes, char buf[32])
 {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "model/measure.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report_priv.h"
 
 /* ---- targets ------------------------------------------------------------------------------ */

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/report.h"
 
 #define sentence(out, columns, ...) stk_report_sentence(out, 0, columns, __VA_ARGS__)

@@ -381,7 +381,7 @@ LOADED = {"samples_per_second": 800.0, "stall_fraction": 0.5, "read_bytes": 1000
 
 @pytest.mark.parametrize("storage, before, said", [
     (0, 1.0, "most of the data came from memory, not from storage"), (900, 0.0, None),
-    (None, 0.25, "how much of the data came from storage is not known; at the start 25 % of the files was in the page cache")])
+    (None, 0.25, "how much of the data came from storage is not known; at the start 25.0 % of the files was in the page cache")])
 def test_a_page_does_not_show_the_page_cache_as_storage(stoker, tmp_path, storage, before, said):
     """A speed of the page cache in large digits, without a word, sells storage that nobody measured."""
     result = {**LOADED, "storage_bytes": storage, "in_memory_before_fraction": before}

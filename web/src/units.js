@@ -1,13 +1,6 @@
 // units.js - numbers as people read them. A unit is a word of the data: "s", "B", "B/s", "count",
 // "share", "x" or "ratio" (a factor), "per s", "" (a plain number) or "text".
 
-const digits = (v, n = 3) => {
-    const a = Math.abs(v);
-    if (a >= 10 ** n || a === 0)
-        return Math.round(v).toLocaleString("en-US");
-    return String(Number(v.toPrecision(n)));
-};
-
 const STEPS = {
     s: [[1e-9, "ns"], [1e-6, "µs"], [1e-3, "ms"], [1, "s"], [60, "min"], [3600, "h"]],
     B: ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].map((name, i) => [1024 ** i, name]),
@@ -36,13 +29,55 @@ export function step(unit, most) {
     return [...all].reverse().find(fits) ?? all[a === 0 && all === STEPS.s ? 3 : 0];
 }
 
-// A product, as C computes it: the number of a verdict is then rounded as in its sentence. More than
-// a hundredth of a percent is noise.
+// Values are rounded as on the screen: src/result/value.c, which this follows line by line.
+const count = (v) => Math.round(v).toLocaleString("en-US");
+const three = (v) => (v < 9.995 ? v.toFixed(2) : v < 99.95 ? v.toFixed(1) : v.toFixed(0));
+
+function bytes(v) {
+    if (v < 10000)
+        return `${count(v)} B`;
+    const names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let u = 0;
+    for (v /= 1024; v >= 1023.5 && u + 1 < names.length; u++)
+        v /= 1024;
+    return `${three(v)} ${names[u]}`;
+}
+
+function seconds(s) {
+    if (s <= 0)
+        return "0 s";
+    if (s < 0.9995e-6)
+        return `${(s * 1e9).toFixed(0)} ns`;
+    if (s < 0.9995e-3)
+        return `${(s * 1e6).toFixed(s < 9.95e-6 ? 1 : 0)} µs`;
+    if (s < 0.9995)
+        return `${(s * 1e3).toFixed(s < 0.00995 ? 1 : 0)} ms`;
+    if (s < 59.95)
+        return `${s.toFixed(s < 9.995 ? 2 : 1)} s`;
+    const t = Math.round(s), two = (n) => String(n).padStart(2, "0");
+    if (t < 3600)
+        return `${Math.floor(t / 60)} min ${two(t % 60)} s`;
+    if (t < 86400)
+        return `${Math.floor(t / 3600)} h ${two(Math.floor(t / 60) % 60)} min`;
+    return `${Math.floor(t / 86400)} d ${two(Math.floor(t / 3600) % 24)} h`;
+}
+
+// Only the whole is 100 %, and only nothing is 0.
 function percent(share) {
-    const v = 100 * share, a = Math.abs(v);
-    if (a > 0 && a < 0.01)
-        return `< ${v < 0 ? "-" : ""}0.01 %`;
-    return `${a < 1 ? Number(v.toFixed(2)) : digits(v)} %`;
+    const p = 100 * share;
+    if (p > 0 && p < 0.05)
+        return "<0.1 %";
+    if (p >= 999.5)
+        return ">999 %";
+    if (p > 0 && p < 100)
+        return `${Math.min(p, 99.9).toFixed(1)} %`;
+    return p >= 100 || p <= -99.5 ? `${p.toFixed(0)} %` : `${p.toFixed(1)} %`;
+}
+
+function plain(v) {
+    if (v >= 1e4 && v < 1e15)
+        return count(v);
+    return String(Number(v.toPrecision(4)));
 }
 
 export function format(v, unit) {
@@ -52,15 +87,20 @@ export function format(v, unit) {
         return String(v);
     if (typeof v === "boolean")
         return v ? "yes" : "no";
-    if (unit === "count")
-        return v.toLocaleString("en-US");
-    if (unit === "per s")
-        return `${digits(v)}/s`;
-    if (unit === "share")
+    const u = SAME[unit] ?? unit, minus = v < 0 ? "-" : "", a = Math.abs(v);
+    if (u === "count")
+        return Number.isInteger(v) ? v.toLocaleString("en-US") : plain(v);
+    if (u === "B" || u === "B/s")
+        return minus + bytes(a) + u.slice(1);
+    if (u === "s")
+        return minus + seconds(a);
+    if (u === "share")
         return percent(v);
-    const [factor, name] = step(unit, v);
-    const text = digits(v / factor);
-    return name === "×" ? `${text}×` : name ? `${text} ${name}` : text;
+    if (u === "x")
+        return `${three(v)}×`;
+    if (u === "per s")
+        return v >= 99.95 ? `${count(v)}/s` : `${Number(v.toPrecision(3))}/s`;
+    return u && u !== "per s" ? `${plain(v)} ${u}` : plain(v);
 }
 
 // "read rate (MiB/s)"

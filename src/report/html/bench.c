@@ -359,10 +359,10 @@ static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
         snprintf(text, sizeof text,
                  "The accelerators compute %s of the time of the steps; %s of it goes into I/O: "
                  "waiting for data and checkpoints%s%s%s%s%s.",
-                 stk_pg_percent(use, a, sizeof a),
-                 stk_pg_percent(isfinite(steps) ? steps : io, b, sizeof b),
+                 stk_unit_text(STK_U_SHARE, use, a, sizeof a),
+                 stk_unit_text(STK_U_SHARE, isfinite(steps) ? steps : io, b, sizeof b),
                  io > steps + 0.01 ? ". With what is read before the first step, I/O is " : "",
-                 io > steps + 0.01 ? stk_pg_percent(io, c, sizeof c) : "",
+                 io > steps + 0.01 ? stk_unit_text(STK_U_SHARE, io, c, sizeof c) : "",
                  io > steps + 0.01 ? " of the run" : "", from ? "; " : "", from ? from : "");
     stk_jw_put_str(w, "verdict",
                    lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");

@@ -97,7 +97,7 @@ static void put_one_verdict(struct stk_jw *w, const struct stk_jval *job)
     stk_buf_printf(&b, "Job %.60s: %.60s", stk_pg_text(job, "job", "?"),
                    stk_pg_text(job, "state", "unknown"));
     if (isfinite(share))
-        stk_buf_printf(&b, "; it used %s of its CPU time", stk_pg_percent(share, a, sizeof a));
+        stk_buf_printf(&b, "; it used %s of its CPU time", stk_unit_text(STK_U_SHARE, share, a, sizeof a));
     stk_jw_put_str(w, "verdict", stk_buf_cstr(&b));
     stk_pg_number(w, share, "share", "of the CPU time was used");
     stk_buf_release(&b);
@@ -127,7 +127,7 @@ static void put_many_verdict(struct stk_jw *w, const struct stk_jval *r, size_t 
     states_text(stk_pg_at(r, "totals.by_state"), &b);
     if (isfinite(share))
         stk_buf_printf(&b, ". They used %s of their core-hours, where that is known",
-                       stk_pg_percent(share, a, sizeof a));
+                       stk_unit_text(STK_U_SHARE, share, a, sizeof a));
     stk_jw_put_str(w, "verdict", stk_buf_cstr(&b));
     if (isfinite(share))
         stk_pg_number(w, share, "share", "of the core-hours were used");

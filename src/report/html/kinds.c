@@ -9,17 +9,19 @@
 
 #include "base/file.h"
 #include "report/html/priv.h"
+#include "report/results.h"
+#include "result/page.h"
 
 #define SCHEMA     1 /* of the page's data (web/src/main.js) */
 #define RESULT_MAX (256u << 20)
 #define RESULTS    1 /* STK_RESULT_SCHEMA of cmd/cmd.h */
 
-extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_load, stk_pg_job, stk_pg_pack,
-    stk_pg_verify, stk_pg_bench, stk_pg_stage, stk_pg_tune, stk_pg_doctor, stk_pg_inspect;
+extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_job, stk_pg_bench,
+    stk_pg_stage, stk_pg_tune, stk_pg_doctor;
 /* The last kind takes what no other does, and says what is wrong with it. */
 const struct stk_pg_kind *const stk_pg_kinds[] = {
-    &stk_pg_study, &stk_pg_tune,   &stk_pg_bench,   &stk_pg_stage,  &stk_pg_load,    &stk_pg_job,
-    &stk_pg_pack,  &stk_pg_verify, &stk_pg_inspect, &stk_pg_doctor, &stk_pg_profile, NULL};
+    &stk_pg_study, &stk_pg_tune,   &stk_pg_bench,   &stk_pg_stage,
+    &stk_pg_job,   &stk_pg_doctor, &stk_pg_profile, NULL};
 
 /* ---- one input ----------------------------------------------------------------------------- */
 
@@ -29,6 +31,9 @@ static int refuse_command(const struct stk_pg_input *in, struct stk_err *err)
     for (size_t i = 0; stk_pg_kinds[i]; i++)
         if (stk_pg_kinds[i]->command)
             stk_buf_printf(&known, "%s%s", known.len ? ", " : "", stk_pg_kinds[i]->command);
+    for (size_t i = 0; stk_result_kinds[i]; i++)
+        if (!stk_result_kinds[i]->takes)
+            stk_buf_printf(&known, ", %s", stk_result_kinds[i]->command);
     int rc = stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
                          "a result of `stoker %.40s`; a page shows profiles, studies, and results "
                          "of %s",
@@ -130,8 +135,16 @@ static int add_input(struct stk_page *page, const char *path, const char *name, 
     in.folder = !rc && S_ISDIR(st.st_mode);
     if (!rc && !in.folder)
         rc = open_file(&in, &text, &arena, err);
-    rc = rc ? rc : find_kind(&in, &kind, err);
-    rc = rc ? rc : kind->add(page, &in, err);
+    const struct stk_result_kind *drawn = rc ? NULL : stk_result_kind_of(in.command, in.result);
+    if (drawn && drawn->needs && !stk_json_get(in.result, drawn->needs))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, in.path, -1, "the result of `stoker %s` %s",
+                         in.command, drawn->lacks);
+    else if (drawn)
+        stk_page_draw(drawn, name, stk_pg_argument(&in, drawn->subject, ""), in.result, &page->w);
+    else
+        rc = rc ? rc : find_kind(&in, &kind, err);
+    if (!rc && !drawn)
+        rc = kind->add(page, &in, err);
     stk_arena_release(&arena);
     stk_buf_release(&text);
     return rc;

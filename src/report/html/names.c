@@ -69,3 +69,10 @@ void stk_pg_name(const char *const *path, size_t n, size_t i, struct stk_buf *ou
     if (again)
         stk_buf_printf(out, " (%zu)", again + 1);
 }
+
+const char *stk_pg_argument(const struct stk_pg_input *in, size_t i, const char *otherwise)
+{
+    const struct stk_jval *a = stk_json_get(in->root, "arguments");
+    bool is = a && a->type == STK_JARR && i < a->len && a->item[i].type == STK_JSTR;
+    return is ? a->item[i].str : otherwise;
+}

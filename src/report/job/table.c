@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/job.h"
 #include "report/report_priv.h"
 

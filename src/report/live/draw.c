@@ -5,7 +5,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/grid.h"
+#include "result/grid.h"
 #include "report/json_priv.h"
 #include "report/live/priv.h"
 

@@ -1,12 +1,12 @@
 /*
  * grid.h - rows of aligned cells, by width on a terminal and not by bytes.
  */
-#ifndef STK_REPORT_GRID_H
-#define STK_REPORT_GRID_H
+#ifndef STK_RESULT_GRID_H
+#define STK_RESULT_GRID_H
 
 #include "base/buf.h"
 
-#define STK_GRID_COLUMNS 10
+#define STK_GRID_COLUMNS 16
 
 struct stk_grid {
     /* One letter per column: 'l' left, 'r' right; 'e' left, may be cut at its end to fit, 'b' at
@@ -21,6 +21,8 @@ void stk_grid_init(struct stk_grid *t, const char *align);
 void stk_grid_release(struct stk_grid *t);
 /* The cells of a row, one per column; each must be safe to show. */
 void stk_grid_row(struct stk_grid *t, ...);
+/* The same: the cells stand in a buffer, each ended by a NUL. The buffer is reset. */
+void stk_grid_cells(struct stk_grid *t, struct stk_buf *cells);
 /* Appends the rows, indented by `indent` blanks, with two blanks between columns. */
 void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *out);
 

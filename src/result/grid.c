@@ -1,5 +1,5 @@
 /* grid.c - aligned tables and bars, rendered into a buffer. */
-#include "report/grid.h"
+#include "result/grid.h"
 
 #include <langinfo.h>
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "result/field.h"
 
 #define NARROWEST 6u
 #define WRAPPED   24u /* columns for text that is wrapped, at least */
@@ -21,18 +22,33 @@ void stk_grid_release(struct stk_grid *t)
     stk_buf_release(&t->text);
 }
 
+static void add_cell(struct stk_grid *t, size_t column, const char *cell)
+{
+    size_t n = strlen(cell), w = stk_text_width(cell, n);
+    stk_buf_put(&t->text, cell, n + 1);
+    t->width[column] = w > t->width[column] ? w : t->width[column];
+}
+
 void stk_grid_row(struct stk_grid *t, ...)
 {
     va_list ap;
     va_start(ap, t);
-    for (size_t i = 0; i < t->ncols; i++) {
-        const char *cell = va_arg(ap, const char *);
-        size_t n = strlen(cell), w = stk_text_width(cell, n);
-        stk_buf_put(&t->text, cell, n + 1);
-        t->width[i] = w > t->width[i] ? w : t->width[i];
-    }
+    for (size_t i = 0; i < t->ncols; i++)
+        add_cell(t, i, va_arg(ap, const char *));
     va_end(ap);
     t->nrows++;
+}
+
+void stk_grid_cells(struct stk_grid *t, struct stk_buf *cells)
+{
+    const char *cell = stk_buf_cstr(cells);
+    t->text.fail = t->text.fail || cells->fail;
+    for (size_t i = 0; i < t->ncols && !cells->fail; i++) {
+        add_cell(t, i, cell);
+        cell += strlen(cell) + 1;
+    }
+    t->nrows++;
+    stk_buf_reset(cells);
 }
 
 static void pad(struct stk_buf *out, size_t n)
@@ -144,11 +160,7 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
 
 const char *stk_percent_text(double fraction, char *buf, size_t size)
 {
-    if (fraction >= 1)
-        snprintf(buf, size, "100 %%");
-    else
-        snprintf(buf, size, "%.1f %%", fmin(fraction * 100, 99.9));
-    return buf;
+    return stk_unit_text(STK_U_SHARE, fraction, buf, size);
 }
 
 bool stk_term_utf8(void)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/html/priv.h"
+#include "result/blocks.h"
 
 static void put_array(struct stk_jw *w, const char *key)
 {
@@ -243,13 +243,6 @@ void stk_pg_table_end(struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-const char *stk_pg_percent(double share, char *buf, size_t size)
-{
-    double v = 100 * share;
-    snprintf(buf, size, fabs(v) >= 1000 ? "%.0f %%" : "%.3g %%", v);
-    return buf;
-}
-
 /* ---- from a --json result ------------------------------------------------------------------ */
 
 bool stk_pg_has_rows(const struct stk_jval *rows)
@@ -385,13 +378,6 @@ bool stk_pg_any_of(const struct stk_jval *rows, const char *name)
     for (size_t i = 0; stk_pg_has_rows(rows) && i < rows->len; i++)
         any = any || isfinite(stk_pg_get(&rows->item[i], name));
     return any;
-}
-
-const char *stk_pg_argument(const struct stk_pg_input *in, size_t i, const char *otherwise)
-{
-    const struct stk_jval *a = stk_json_get(in->root, "arguments");
-    bool is = a && a->type == STK_JARR && i < a->len && a->item[i].type == STK_JSTR;
-    return is ? a->item[i].str : otherwise;
 }
 
 void stk_pg_notes_of(struct stk_jw *w, const struct stk_jval *obj, const char *name)

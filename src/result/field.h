@@ -1,0 +1,192 @@
+/*
+ * field.h - what a result consists of: figures, texts, tables and groups, each with its key, title,
+ * unit and meaning.
+ *
+ * A result is a document: a JSON object, and a table of fields that describes its members. A command
+ * fills the object once (stk_fields_put); the screen, the page, CSV and the schema are drawn from
+ * the object and its table alone. So a figure has the same name, unit and rounding everywhere, and
+ * a result that was saved is drawn like one that was just measured.
+ */
+#ifndef STK_RESULT_FIELD_H
+#define STK_RESULT_FIELD_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/json.h"
+
+enum stk_unit {
+    STK_U_PLAIN, /* a number without a unit */
+    STK_U_COUNT,
+    STK_U_BYTES,
+    STK_U_BYTES_PER_S,
+    STK_U_PER_S,
+    STK_U_SECONDS,
+    STK_U_SHARE, /* 0..1 */
+    STK_U_TIMES, /* a factor */
+    STK_U_FLAG,  /* true or false */
+    STK_U_TEXT,  /* a name or a phrase */
+    STK_U_PROSE, /* sentences */
+    STK_U_LIST,  /* an array of texts or numbers */
+    STK_U_GROUP, /* an object, described by `of`; key "": members of the object that it stands in */
+    STK_U_TABLE, /* an array of objects, described by `of` */
+    STK_U_ANY,   /* other JSON */
+};
+
+/* ---- where a field takes its value from --------------------------------------------------- */
+
+enum stk_from_type {
+    STK_FROM_NOTHING, /* `number` or `put` gives it; or whoever fills the object writes it */
+    STK_FROM_U64,
+    STK_FROM_U32,
+    STK_FROM_I64, /* negative: unknown */
+    STK_FROM_F64, /* NaN: unknown */
+    STK_FROM_BOOL,
+    STK_FROM_STR,
+    STK_FROM_CHARS, /* an array of char, NUL-terminated */
+    STK_FROM_NS,    /* uint64_t nanoseconds, written in seconds */
+    /* A struct inside the struct, or that it points to: what a group is filled from, or `put`. */
+    STK_FROM_STRUCT,
+    STK_FROM_POINTER,
+};
+struct stk_from {
+    enum stk_from_type type;
+    uint32_t at;
+};
+/* The member of a struct, by its type. */
+#define STK_FROM(type_, member)                                                                    \
+    {                                                                                              \
+        _Generic(((type_ *)0)->member,                                                             \
+            uint64_t: STK_FROM_U64,                                                                \
+            uint32_t: STK_FROM_U32,                                                                \
+            int64_t: STK_FROM_I64,                                                                 \
+            double: STK_FROM_F64,                                                                  \
+            bool: STK_FROM_BOOL,                                                                   \
+            const char *: STK_FROM_STR,                                                            \
+            char *: STK_FROM_STR),                                                                 \
+            offsetof(type_, member)                                                                \
+    }
+#define STK_FROM_AS(kind, type_, member)                                                           \
+    {                                                                                              \
+        STK_FROM_##kind, offsetof(type_, member)                                                   \
+    }
+
+/* Functions that give the value of a field, from a struct r of that type. */
+#define STK_NUMBER_OF(name, type_, expression)                                                     \
+    static double name(const void *base)                                                           \
+    {                                                                                              \
+        const type_ *r = base;                                                                     \
+        return (expression);                                                                       \
+    }
+#define STK_TEXT_OF(name, type_, expression)                                                       \
+    static void name(const void *base, struct stk_jw *w)                                           \
+    {                                                                                              \
+        const type_ *r = base;                                                                     \
+        stk_jw_str(w, (expression));                                                               \
+    }
+
+/* ---- a field -------------------------------------------------------------------------------- */
+
+enum stk_field_flag {
+    STK_F_HEAD = 1u << 0,    /* in the first line of the screen, behind what the result is of */
+    STK_F_LEAD = 1u << 1,    /* the one number of the page; strong on the screen */
+    STK_F_VERDICT = 1u << 2, /* prose: what the page says first */
+    STK_F_SCREEN = 1u << 3,  /* on the screen only */
+    STK_F_PAGE = 1u << 4,    /* on the page only */
+    STK_F_IF_SET = 1u << 5,  /* not shown if it is 0, false or empty */
+    STK_F_IF_MANY = 1u << 6, /* not shown if it is 0 or 1 */
+    STK_F_KNOWN = 1u << 7,   /* filled with null if it is negative, 0 (of unsigned) or empty */
+    STK_F_BAR = 1u << 8,     /* a column of shares: with a bar on the screen */
+    STK_F_WARN = 1u << 9,    /* emphasised on the screen */
+    STK_F_NAMED = 1u << 10,  /* a group or table: its title stands above it on the screen */
+    STK_F_CUT = 1u << 11,    /* a column that is cut at its beginning if the screen is narrow */
+    STK_F_CUT_END = 1u << 12,
+    STK_F_ALWAYS = 1u << 14,  /* "not known" if it is null */
+    STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
+};
+
+struct stk_screen;
+struct stk_result_plot;
+
+struct stk_result_field {
+    const char *key;   /* the member; NULL ends a table of fields */
+    const char *title; /* NULL: in JSON only */
+    enum stk_unit unit;
+    struct stk_from from;
+    const char *meaning; /* for the schema; of a table or plot, also the text beside it */
+    unsigned flags;      /* STK_F_ */
+    /* On the screen, "%" stands for the value and "(s)" for a plural. A field that joins stands in
+     * the line of the field before it, and is not shown if that is not. */
+    const char *say, *joins;
+    const char *row; /* the title of the line, if several fields stand in it */
+    /* Give the value: a number (NaN: unknown), or any JSON. base: what `from` says, or all. */
+    double (*number)(const void *base);
+    void (*put)(const void *base, struct stk_jw *w);
+    /* The words for a text, such as the title of a format for its name; NULL: the text itself. */
+    const char *(*word)(const char *text);
+    /* A mark of base/style.h for a value; NULL: none. */
+    const char *(*tone)(const struct stk_jval *v);
+    const struct stk_result_field *of; /* of a group or of the rows of a table */
+    size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */
+    const struct stk_result_plot *plot; /* of a table, on the page */
+    /* Draws the member of obj on the screen in its own way (screen.h). */
+    void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);
+};
+
+/* A plot of the columns of a table. */
+#define STK_PLOT_PANELS 4
+#define STK_PLOT_SERIES 4
+struct stk_result_plot {
+    const char *id, *title, *text;
+    const char *x, *x_name; /* the column of the x axis, and its name */
+    enum stk_unit x_unit;
+    const char *scale; /* "linear", "log", "category" */
+    struct {
+        const char *name;
+        enum stk_unit unit;
+        struct {
+            const char *key, *name, *as; /* as: "bar", "line", "points", "both" */
+        } series[STK_PLOT_SERIES];
+    } panel[STK_PLOT_PANELS];
+};
+
+/* ---- a kind of result ------------------------------------------------------------------------- */
+
+struct stk_result_kind {
+    const char *command;            /* whose --json writes it */
+    const char *doing;              /* "Loading", before what the result is of */
+    size_t subject;                 /* which argument of the command that is */
+    const struct stk_result_field *fields; /* members of the result */
+    /* Of several kinds of one command, the first that takes a result has it; NULL takes all. */
+    bool (*takes)(const struct stk_jval *result);
+    /* One sentence: what the page says first. Made of the members, so that an old result has one, too.
+     * NULL: the field with STK_F_VERDICT has it. */
+    void (*verdict)(const struct stk_jval *result, struct stk_buf *out);
+    /* What its one number does not say: stands beside it. May be NULL. */
+    void (*caveat)(const struct stk_jval *result, struct stk_buf *out);
+    const char *needs, *lacks; /* a result without that member is refused, with these words */
+};
+
+/* The member of obj that a field describes; NULL: it is not there. */
+static inline const struct stk_jval *stk_field_of(const struct stk_result_field *f,
+                                                  const struct stk_jval *obj)
+{
+    return *f->key ? stk_json_get(obj, f->key) : obj;
+}
+/* Members of the open object, from the struct at base. */
+void stk_fields_put(const struct stk_result_field *f, const void *base, struct stk_jw *w);
+/* An array: n structs of `size` bytes at `rows`. */
+void stk_rows_put(const struct stk_result_field *f, const void *rows, size_t n, size_t size,
+                  struct stk_jw *w);
+/* The value as people read it. v: NaN is unknown: "-". Renders into buf and returns it. */
+const char *stk_unit_text(enum stk_unit unit, double v, char *buf, size_t size);
+/* The name of the unit on the page and in the schema: "s", "B". */
+const char *stk_unit_name(enum stk_unit unit);
+/* The same for a member; text is escaped for the terminal. */
+void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *out);
+/* Like stk_text_escape(), but keeps backslashes. Returns the columns. */
+size_t stk_text_keep(struct stk_buf *out, const char *s, size_t n);
+/* Whether it is worth showing. */
+bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v);
+
+#endif

@@ -1,0 +1,14 @@
+/* page.h - a result as a part of the page: facts, plots and tables (blocks.h). */
+#ifndef STK_RESULT_PAGE_H
+#define STK_RESULT_PAGE_H
+
+#include "result/field.h"
+
+/* One result of the page. name: no other result of the page has it. subject: what it is of. */
+void stk_page_draw(const struct stk_result_kind *kind, const char *name, const char *subject,
+                   const struct stk_jval *result, struct stk_jw *w);
+
+/* The JSON Schema of the results of a kind, as a value. */
+void stk_schema_draw(const struct stk_result_kind *kind, struct stk_jw *w);
+
+#endif

@@ -1,0 +1,336 @@
+/* screen.c - see screen.h. */
+#include "result/screen.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/style.h"
+#include "base/text.h"
+
+#define INDENT    2
+#define BAR_WIDTH 30
+
+/* ---- parts and rows ------------------------------------------------------------------------- */
+
+void stk_screen_end(struct stk_screen *s)
+{
+    if (!s->in_grid)
+        return;
+    stk_grid_fit(&s->grid, INDENT, s->table_columns);
+    stk_grid_render(&s->grid, INDENT, s->out);
+    stk_grid_release(&s->grid);
+    s->in_grid = false;
+}
+
+void stk_screen_part(struct stk_screen *s)
+{
+    stk_screen_end(s);
+    if (s->any)
+        stk_buf_putc(s->out, '\n');
+    s->any = true;
+}
+
+void stk_screen_row(struct stk_screen *s, const char *title, const char *text)
+{
+    if (!s->in_grid) {
+        stk_screen_part(s);
+        stk_grid_init(&s->grid, "lw");
+        s->in_grid = true;
+    }
+    stk_grid_row(&s->grid, title, text);
+}
+
+static void put_prose(const char *text, struct stk_screen *s)
+{
+    stk_screen_part(s);
+    stk_report_wrapped(text, INDENT, s->columns, s->out);
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+static const char *tone_of(const struct stk_result_field *f, const struct stk_jval *v)
+{
+    return f->tone                  ? f->tone(v)
+           : f->flags & STK_F_WARN ? STK_WARN
+           : f->flags & STK_F_LEAD ? STK_STRONG
+                                   : NULL;
+}
+
+/* The phrase with the value in place of "%". */
+static void put_phrase(const struct stk_result_field *f, const char *phrase, const struct stk_jval *v,
+                       struct stk_buf *out)
+{
+    const char *tone = tone_of(f, v);
+    for (const char *p = phrase; *p; p++) {
+        if (*p == '%') {
+            stk_buf_puts(out, tone ? tone : "");
+            stk_field_text(f, v, out);
+            stk_buf_puts(out, tone ? STK_PLAIN : "");
+        } else if (strncmp(p, "(s)", 3) == 0) {
+            stk_buf_puts(out, v->f == 1 ? "" : "s");
+            p += 2;
+        } else {
+            stk_buf_putc(out, *p);
+        }
+    }
+}
+
+struct row {
+    const char *title;
+    struct stk_buf text;
+    bool open;
+};
+
+static void end_row(struct row *r, struct stk_screen *s)
+{
+    if (r->open)
+        stk_screen_row(s, r->title, stk_buf_cstr(&r->text));
+    stk_buf_reset(&r->text);
+    r->open = false;
+}
+
+static void add_figure(const struct stk_result_field *f, const struct stk_jval *v, struct row *r,
+                       struct stk_screen *s)
+{
+    bool shown = stk_field_shown(f, v);
+    if (!f->joins) {
+        end_row(r, s);
+        r->title = f->row ? f->row : f->title;
+        r->open = shown;
+    }
+    if (shown && r->open)
+        put_phrase(f, f->joins ? f->joins : f->say ? f->say : "%", v, &r->text);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+static bool is_column(const struct stk_result_field *f)
+{
+    return f->title && !(f->flags & STK_F_PAGE) && f->unit != STK_U_TABLE && f->unit != STK_U_GROUP;
+}
+
+static void put_cell(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *cells)
+{
+    const char *tone = v && f->tone ? f->tone(v) : NULL;
+    stk_buf_puts(cells, tone ? tone : "");
+    if (f->say && stk_field_shown(f, v))
+        put_phrase(f, f->say, v, cells);
+    else if (!(f->flags & STK_F_IF_SET) || stk_field_shown(f, v))
+        stk_field_text(f, v, cells);
+    stk_buf_puts(cells, tone ? STK_PLAIN : "");
+    stk_buf_putc(cells, '\0');
+}
+
+static void put_bar(const struct stk_jval *v, double most, bool utf8, struct stk_buf *cells)
+{
+    bool number = v && (v->type == STK_JINT || v->type == STK_JFLOAT);
+    stk_grid_bar(number && most > 0 ? v->f / most : 0, BAR_WIDTH, utf8, cells);
+    stk_buf_putc(cells, '\0');
+}
+
+static double largest(const struct stk_jval *rows, const char *key)
+{
+    double most = 0;
+    for (size_t i = 0; i < rows->len; i++) {
+        const struct stk_jval *v = stk_json_get(&rows->item[i], key);
+        most = v && v->f > most ? v->f : most;
+    }
+    return most;
+}
+
+/* The cells of a row, or of the titles if row is NULL. */
+static void put_row(const struct stk_result_field *of, const struct stk_jval *row,
+                    const struct stk_jval *rows, bool utf8, struct stk_buf *cells)
+{
+    for (const struct stk_result_field *f = of; f->key; f++) {
+        if (!is_column(f))
+            continue;
+        if (row)
+            put_cell(f, stk_json_get(row, f->key), cells);
+        else
+            stk_buf_put(cells, f->title, strlen(f->title) + 1);
+        if (f->flags & STK_F_BAR && row)
+            put_bar(stk_json_get(row, f->key), largest(rows, f->key), utf8, cells);
+        else if (f->flags & STK_F_BAR)
+            stk_buf_putc(cells, '\0');
+    }
+}
+
+/* One letter per column, as of a grid. */
+static size_t align_of(const struct stk_result_field *of, char *align, size_t size)
+{
+    size_t n = 0;
+    for (const struct stk_result_field *f = of; f->key && n + 2 < size; f++) {
+        if (!is_column(f))
+            continue;
+        bool text = f->unit >= STK_U_FLAG;
+        align[n++] = f->flags & STK_F_CUT       ? 'b'
+                     : f->flags & STK_F_CUT_END ? 'e'
+                     : text                     ? 'l'
+                                                : 'r';
+        if (f->flags & STK_F_BAR)
+            align[n++] = 'l';
+    }
+    align[n] = '\0';
+    return n;
+}
+
+static void put_dots(size_t columns, struct stk_buf *cells)
+{
+    stk_buf_put(cells, "...", 4);
+    for (size_t i = 1; i < columns; i++)
+        stk_buf_putc(cells, '\0');
+}
+
+static void put_table(const struct stk_result_field *f, const struct stk_jval *rows, struct stk_screen *s)
+{
+    char align[STK_GRID_COLUMNS + 3];
+    struct stk_grid t;
+    size_t n = align_of(f->of, align, sizeof align);
+    if (!rows || rows->type != STK_JARR || !rows->len || rows->len < f->least || !n)
+        return;
+    stk_screen_part(s);
+    if (f->flags & STK_F_NAMED)
+        stk_buf_printf(s->out, "%*s%s:\n", INDENT, "", f->title);
+    stk_grid_init(&t, align);
+    struct stk_buf cells = STK_BUF_INIT;
+    put_row(f->of, NULL, rows, s->utf8, &cells);
+    stk_grid_cells(&t, &cells);
+    for (size_t i = 0; i < rows->len; i++) {
+        /* The first rows differ (caches fill); the last ones show the steady state. */
+        if (f->most && rows->len > f->most && i == f->most / 2) {
+            put_dots(n, &cells);
+            stk_grid_cells(&t, &cells);
+            i = rows->len - f->most / 2;
+        }
+        put_row(f->of, &rows->item[i], rows, s->utf8, &cells);
+        stk_grid_cells(&t, &cells);
+    }
+    stk_grid_fit(&t, INDENT, s->table_columns);
+    stk_grid_render(&t, INDENT, s->out);
+    stk_grid_release(&t);
+    stk_buf_release(&cells);
+    if (f->say)
+        stk_report_wrapped(f->say, INDENT, s->columns, s->out);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------ */
+
+static void put_texts(const struct stk_result_field *f, const struct stk_jval *list, struct stk_screen *s)
+{
+    size_t most = s->problems ? s->problems : f->most ? f->most : list->len, i = 0;
+    if (!list->len)
+        return;
+    stk_screen_part(s);
+    for (; i < list->len && i < most; i++) {
+        struct stk_buf line = STK_BUF_INIT;
+        if (list->item[i].type != STK_JSTR)
+            continue;
+        stk_buf_printf(&line, "%s%s", f->say ? f->say : "", list->item[i].str);
+        stk_text_escape(s->out, stk_buf_cstr(&line), line.len, SIZE_MAX);
+        stk_buf_putc(s->out, '\n');
+        stk_buf_release(&line);
+    }
+    if (i < list->len)
+        stk_buf_printf(s->out, "and %zu more; --json FILE has them\n", list->len - i);
+}
+
+/* ---- the document --------------------------------------------------------------------------- */
+
+static void draw_fields(const struct stk_result_field *f, const struct stk_jval *obj, struct row *r,
+                        struct stk_screen *s);
+
+static void draw_group(const struct stk_result_field *f, const struct stk_jval *v, struct row *r,
+                       struct stk_screen *s)
+{
+    if (!v || v->type != STK_JOBJ)
+        return;
+    if (f->flags & STK_F_NAMED) {
+        end_row(r, s);
+        stk_screen_part(s);
+        stk_buf_printf(s->out, "%*s%s:\n", INDENT, "", f->title);
+        s->any = false; /* its rows stand directly below */
+    }
+    draw_fields(f->of, v, r, s);
+    if (f->flags & STK_F_NAMED) {
+        end_row(r, s);
+        stk_screen_end(s);
+        s->any = true;
+    }
+}
+
+/* Figures stand in rows; everything else is a part of its own. */
+static bool is_figure(const struct stk_result_field *f)
+{
+    return !f->draw && (f->unit <= STK_U_TEXT || (f->unit == STK_U_LIST && !(f->flags & STK_F_NAMED)));
+}
+
+static void draw_part(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
+{
+    const struct stk_jval *v = stk_field_of(f, obj);
+    if (f->draw)
+        f->draw(f, obj, s);
+    else if (f->unit == STK_U_TABLE && f->title)
+        put_table(f, v, s);
+    else if (f->unit == STK_U_PROSE && v->type == STK_JSTR)
+        put_prose(v->str, s);
+    else if (f->unit == STK_U_LIST && v->type == STK_JARR)
+        put_texts(f, v, s);
+}
+
+static void draw_field(const struct stk_result_field *f, const struct stk_jval *obj, struct row *r,
+                       struct stk_screen *s)
+{
+    const struct stk_jval *v = stk_field_of(f, obj);
+    if (is_figure(f) && (f->title || f->joins)) {
+        add_figure(f, v, r, s);
+    } else if (f->unit == STK_U_GROUP && !f->draw) {
+        draw_group(f, v, r, s);
+    } else if (!is_figure(f) && stk_field_shown(f, v)) {
+        end_row(r, s);
+        draw_part(f, obj, s);
+    }
+}
+
+static void draw_fields(const struct stk_result_field *f, const struct stk_jval *obj, struct row *r,
+                        struct stk_screen *s)
+{
+    for (; f->key; f++)
+        if (!(f->flags & (STK_F_HEAD | STK_F_PAGE | STK_F_VERDICT)))
+            draw_field(f, obj, r, s);
+    end_row(r, s);
+}
+
+/* "PATH: TFRecord, 1,000 samples" */
+static void draw_head(const struct stk_result_field *f, const struct stk_jval *obj,
+                      struct stk_screen *s)
+{
+    for (; f->key; f++) {
+        const struct stk_jval *v = stk_field_of(f, obj);
+        if (f->unit == STK_U_GROUP && !*f->key)
+            draw_head(f->of, v, s);
+        if (!(f->flags & STK_F_HEAD) || !stk_field_shown(f, v))
+            continue;
+        if (!s->any && s->subject) {
+            stk_buf_puts(s->out, STK_STRONG);
+            stk_text_escape(s->out, s->subject, strlen(s->subject), SIZE_MAX);
+            stk_buf_puts(s->out, STK_PLAIN);
+        }
+        stk_buf_puts(s->out, s->any ? ", " : s->subject ? ": " : "");
+        put_phrase(f, f->say ? f->say : "%", v, s->out);
+        s->any = true;
+    }
+}
+
+void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *result,
+                     struct stk_screen *s)
+{
+    struct row r = {0};
+    draw_head(kind->fields, result, s);
+    if (s->any)
+        stk_buf_putc(s->out, '\n');
+    draw_fields(kind->fields, result, &r, s);
+    stk_screen_end(s);
+    stk_buf_release(&r.text);
+}

@@ -1,0 +1,132 @@
+/* value.c - values as people read them: the one place that rounds. web/src/units.js does the same. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "result/field.h"
+
+static uint64_t nearest(double v)
+{
+    return v > 0 ? v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX : 0;
+}
+
+static void seconds(double s, char *buf, size_t size)
+{
+    if (s <= 0)
+        snprintf(buf, size, "0 s");
+    else if (s < 0.9995e-6) /* a read from the page cache takes less than a microsecond */
+        snprintf(buf, size, "%.0f ns", s * 1e9);
+    else if (s < 9.95e-6)
+        snprintf(buf, size, "%.1f us", s * 1e6);
+    else
+        stk_format_duration(s, buf, size);
+}
+
+/* Only the whole is 100 %, and only nothing is 0. */
+static void share(double v, char *buf, size_t size)
+{
+    double p = 100 * v;
+    if (p > 0 && p < 0.05)
+        snprintf(buf, size, "<0.1 %%");
+    else if (p >= 999.5)
+        snprintf(buf, size, ">999 %%");
+    else if (p > 0 && p < 100)
+        snprintf(buf, size, "%.1f %%", fmin(p, 99.9));
+    else
+        snprintf(buf, size, p >= 100 || p <= -99.5 ? "%.0f %%" : "%.1f %%", p);
+}
+
+static void per_s(double v, char *buf, size_t size)
+{
+    char one[40];
+    if (v >= 99.95)
+        snprintf(buf, size, "%s/s", stk_format_count(nearest(v), one, sizeof one));
+    else
+        snprintf(buf, size, "%.3g/s", v);
+}
+
+const char *stk_unit_text(enum stk_unit unit, double v, char *buf, size_t size)
+{
+    char one[40];
+    if (!isfinite(v))
+        snprintf(buf, size, "-");
+    else if (unit == STK_U_COUNT)
+        snprintf(buf, size, "%s%s", v < 0 ? "-" : "", stk_format_count(nearest(fabs(v)), one, sizeof one));
+    else if (unit == STK_U_BYTES || unit == STK_U_BYTES_PER_S)
+        snprintf(buf, size, "%s%s%s", v < 0 ? "-" : "",
+                 stk_format_size(nearest(fabs(v)), one, sizeof one),
+                 unit == STK_U_BYTES ? "" : "/s");
+    else if (unit == STK_U_SECONDS)
+        seconds(v, buf, size);
+    else if (unit == STK_U_SHARE)
+        share(v, buf, size);
+    else if (unit == STK_U_TIMES)
+        snprintf(buf, size, "%.*fx", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);
+    else if (unit == STK_U_PER_S)
+        per_s(v, buf, size);
+    else
+        stk_format_number(v, buf, size);
+    return buf;
+}
+
+const char *stk_unit_name(enum stk_unit unit)
+{
+    static const char *const name[] = {
+        [STK_U_PLAIN] = "",        [STK_U_COUNT] = "count", [STK_U_BYTES] = "B",
+        [STK_U_BYTES_PER_S] = "B/s", [STK_U_PER_S] = "per s", [STK_U_SECONDS] = "s",
+        [STK_U_SHARE] = "share",   [STK_U_TIMES] = "x",     [STK_U_FLAG] = "text",
+        [STK_U_TEXT] = "text",     [STK_U_PROSE] = "prose", [STK_U_LIST] = "text",
+        [STK_U_GROUP] = "",        [STK_U_TABLE] = "",      [STK_U_ANY] = ""};
+    return name[unit];
+}
+
+static void put_list(const struct stk_jval *v, struct stk_buf *out)
+{
+    char text[48];
+    for (size_t i = 0; i < v->len; i++) {
+        const struct stk_jval *one = &v->item[i];
+        stk_buf_puts(out, i ? ", " : "");
+        if (one->type == STK_JSTR)
+            stk_text_escape(out, one->str, one->len, SIZE_MAX);
+        else if (one->type == STK_JINT || one->type == STK_JFLOAT)
+            stk_buf_puts(out, stk_unit_text(STK_U_PLAIN, one->f, text, sizeof text));
+    }
+}
+
+void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *out)
+{
+    char text[48];
+    if (v && v->type == STK_JSTR) {
+        const char *s = f->word ? f->word(v->str) : v->str;
+        if (f->flags & STK_F_ESCAPED)
+            stk_text_keep(out, s, strlen(s));
+        else
+            stk_text_escape(out, s, f->word ? strlen(s) : v->len, SIZE_MAX);
+    } else if (v && v->type == STK_JBOOL) {
+        stk_buf_puts(out, v->b ? "yes" : "no");
+    } else if (v && v->type == STK_JARR) {
+        put_list(v, out);
+    } else {
+        bool number = v && (v->type == STK_JINT || v->type == STK_JFLOAT);
+        stk_unit_text(f->unit, number ? v->f : NAN, text, sizeof text);
+        stk_buf_puts(out, !number && f->flags & STK_F_ALWAYS ? "not known" : text);
+    }
+}
+
+bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v)
+{
+    if (!v || v->type == STK_JNULL)
+        return v && f->flags & STK_F_ALWAYS;
+    if (f->flags & STK_F_IF_MANY)
+        return v->f > 1;
+    if (!(f->flags & STK_F_IF_SET))
+        return true;
+    switch (v->type) {
+    case STK_JBOOL: return v->b;
+    case STK_JINT:
+    case STK_JFLOAT: return v->f != 0;
+    default: return v->len > 0;
+    }
+}
