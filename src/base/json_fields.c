@@ -397,7 +397,7 @@ static int get_list(struct reading *r, const struct stk_jfield *f, const struct 
     return 0;
 }
 
-/* What null means: unknown, or as if the member were missing. False: it is an error. */
+/* False: null is an error here. */
 static bool take_null(const struct stk_jfield *f, void *at)
 {
     const double unknown = f->known ? -1 : NAN;
@@ -407,7 +407,7 @@ static bool take_null(const struct stk_jfield *f, void *at)
         memset(at, 0, f->size);
     else if (f->type == STK_JFIELD_COUNT && !f->many)
         store(at, f->size, UINT64_MAX);
-    else if (f->type == STK_JFIELD_REAL && !f->many)
+    else if (f->type == STK_JFIELD_REAL && !f->many && !isinf(load_real(at)))
         memcpy(at, &unknown, sizeof unknown);
     return true;
 }

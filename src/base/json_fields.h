@@ -20,9 +20,9 @@
  *     };
  *
  * Members are written in the order of the table. A reader takes them in any order and ignores
- * members that it does not know; one that is missing or null leaves what the struct had, so set the
- * defaults before. Whatever else is wrong is an error that names the file and the member:
- * "'points[3].wall_s' is not a number".
+ * members that it does not know; one that is missing leaves what the struct had, so set the defaults
+ * before. null is what the type has for unknown, else as if the member were missing. Whatever else
+ * is wrong is an error that names the file and the member: "'points[3].wall_s' is not a number".
  */
 #ifndef STK_BASE_JSON_FIELDS_H
 #define STK_BASE_JSON_FIELDS_H
@@ -33,7 +33,7 @@ enum stk_jfield_type {   /* in the struct: in JSON */
     STK_JFIELD_FLAG,     /* bool */
     STK_JFIELD_UNSIGNED, /* uint8_t to uint64_t: all of their values */
     STK_JFIELD_COUNT,    /* int32_t, int64_t: negative, which means unknown, is null */
-    STK_JFIELD_REAL,     /* double: NaN, which means unknown, is null */
+    STK_JFIELD_REAL,     /* double: NaN, which means unknown, is null. So is an infinite default */
     STK_JFIELD_TEXT,     /* const char *: NULL is null */
     STK_JFIELD_CHARS,    /* char[]: a text that must fit */
     STK_JFIELD_WORD,     /* enum: one of .words */

@@ -175,6 +175,9 @@ static void unknown(void)
     CHECK_INT(read_all(want, &arena, &back, NULL), 0);
     CHECK(back.i32 == -1 && back.i64 == -1 && isnan(back.real) && isnan(back.delta) && back.known == -1);
     CHECK(!back.text && !back.list && !back.words && !back.nlist && !back.ninside);
+    back = (struct all){.real = INFINITY}; /* a default that JSON has no number for */
+    CHECK_INT(read_all("{\"real\":null}", &arena, &back, NULL), 0);
+    CHECK(isinf(back.real));
     /* Missing members, and null for what cannot be unknown, leave the defaults; others are ignored. */
     back = example();
     CHECK_INT(read_all("{\"u32\":null,\"list\":null,\"later\":{\"u8\":1},\"u16\":5,\"cut\":\"abcd\"}", &arena, &back,
