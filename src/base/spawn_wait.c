@@ -20,7 +20,6 @@
 #define LOOK_S   0.001 /* polling interval without a pidfd */
 #define AT_ONCE  65536 /* usual capacity of a pipe */
 #define PIPE_MAX 16    /* times that: its maximum capacity */
-#define END_S    5.0   /* for the end of a child that was killed */
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -214,7 +213,7 @@ static void end_it(struct watch *w, double now_s)
     } else if (w->kill_s == INFINITY || now_s >= w->kill_s) {
         stk_child_kill(c, SIGKILL);
         w->kill_s = now_s + TICK_S;
-        w->leave_s = fmin(w->leave_s, now_s + END_S);
+        w->leave_s = fmin(w->leave_s, now_s + STK_CHILD_END_S);
     }
 }
 

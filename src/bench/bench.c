@@ -1,15 +1,15 @@
 /* bench.c - see bench.h. */
 #include "bench/bench.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "base/stats.h"
 #include "bench/checkpoint.h"
 #include "bench/status.h"
@@ -144,24 +144,20 @@ static int judge_end(struct stk_bench_config *c, struct stk_bench_result *out, i
     return out->lost > 0 ? 0 : rc;
 }
 
-#define END_S 10.0 /* for ranks to end by themselves once the run is over */
+#define END_S    10.0 /* for ranks to end by themselves once the run is over */
+#define KILLED_S 1.0  /* for one that was killed: it may wait for its storage */
 
 /* No rank outlives the run, not even one that hangs. One that is lost (-1: none) does not end by
  * itself. */
 static void end_ranks(const int *pid, uint32_t n, int64_t lost)
 {
-    double until = stk_now() + END_S;
+    double until_s = stk_now() + END_S;
     if (lost > 0 && lost < n && pid[lost] > 0)
         kill(pid[lost], SIGKILL);
     for (uint32_t i = 1; i < n; i++) {
-        while (pid[i] > 0 && waitpid(pid[i], NULL, WNOHANG) == 0) {
-            struct timespec pause = {.tv_nsec = 5000000};
-            if (stk_now() > until)
-                kill(pid[i], SIGKILL);
-            if (stk_now() > until + 1)
-                break; /* it waits for its storage, and ends when that answers */
-            nanosleep(&pause, NULL);
-        }
+        struct stk_child rank = {.pid = pid[i]};
+        if (pid[i] > 0 && stk_child_wait_for(&rank, fmax(until_s - stk_now(), 0)) == ETIMEDOUT)
+            (void)stk_child_end(&rank, KILLED_S);
     }
 }
 

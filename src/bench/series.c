@@ -310,8 +310,7 @@ int stk_series_neighbour(struct stk_bench_config *c, struct stk_workload *w,
         return stk_err_set(err, STK_E_SYS, NULL, -1, "start the neighbour: %s", strerror(why));
     rc = wait_neighbour(&child, err);
     rc = rc ? rc : run_one(c, w, label, out, NULL, err);
-    stk_child_kill(&child, SIGKILL);
+    (void)stk_child_end(&child, STK_CHILD_END_S);
     stk_child_hang_up(&child);
-    (void)stk_child_wait(&child);
     return rc;
 }

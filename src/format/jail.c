@@ -34,7 +34,6 @@
 #define ANSWERS      STDIN_FILENO /* of the child: the socket of the helper */
 #define BATCH_BYTES  (256u << 10) /* per write */
 #define CHILD_MEMORY (4ull << 30)  /* address space beyond the file and what is mapped already */
-#define END_S        5.0 /* for the end of a killed child */
 #define MSG_ALIVE    250
 #define MSG_END      251
 
@@ -418,7 +417,7 @@ int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struc
         why = stk_child_wait_for(&p.helper.child, silence_s);
         rc = why == ETIMEDOUT ? is_silent(&p, silence_s, err) : crashed(&p, !why, err);
     }
-    stk_helper_end(&p.helper, END_S);
+    stk_helper_end(&p.helper, STK_CHILD_END_S);
     stk_buf_release(&p.in);
     return rc;
 }

@@ -16,8 +16,8 @@
 #include "base/array.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/helper.h"
 #include "base/installed.h"
-#include "base/spawn.h"
 #include "sched/comm_priv.h"
 #include "sched/mpi/stoker_mpi.h"
 
@@ -266,42 +266,39 @@ void stk_module_library(const struct stoker_mpi *mpi, char *text, size_t size)
 
 /* ---- for people ---- */
 
-/* In a child: the symbols of two MPIs do not go together. Writes what it found to a pipe. */
-static int tell_library(void *user)
+struct known {
+    char name[sizeof((struct stk_comm_module *)0)->name]; /* as it says itself */
+    char library[sizeof((struct stk_comm_module *)0)->library];
+    char problem[sizeof((struct stk_comm_module *)0)->problem];
+};
+
+/* In a helper: the symbols of two MPIs do not go together, and a library may hang, crash or print. */
+static int ask_library(void *user, void *answer)
 {
-    struct stk_comm_module m = *(struct stk_comm_module *)user;
+    struct stk_comm_module m = *(const struct stk_comm_module *)user;
+    struct known *k = answer;
+    (void)dup2(STDOUT_FILENO, STDERR_FILENO);
     const struct stoker_mpi *t = load(&m);
-    char text[sizeof m.library] = "";
     if (t)
-        stk_module_library(t, text, sizeof text);
-    (void)stk_write_full(1, t ? t->name : "", t ? strlen(t->name) : 0, "pipe", NULL);
-    (void)stk_write_full(1, "\n", 1, "pipe", NULL);
-    (void)stk_write_full(1, t ? text : m.problem, strlen(t ? text : m.problem), "pipe", NULL);
-    _exit(0); /* nothing of the MPI runs at the end */
+        stk_module_library(t, k->library, sizeof k->library);
+    snprintf(k->name, sizeof k->name, "%s", t ? t->name : "");
+    snprintf(k->problem, sizeof k->problem, "%s", m.problem);
+    return 0;
 }
 
 static void look_at(struct stk_comm_module *m, char name[32])
 {
-    struct stk_buf text = STK_BUF_INIT;
-    struct stk_child c = {.fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_NULL},
-                          .inside = tell_library,
-                          .user = m,
-                          .timeout_s = LOAD_S,
-                          .text = {NULL, &text, NULL},
-                          .text_max = {0, 4096, 0}};
-    int why = stk_child_start(&c);
-    why = why ? why : stk_child_attend(&c);
-    const char *all = stk_buf_cstr(&text), *line = strchr(all, '\n');
-    if (why || c.ending.status || !line)
-        snprintf(m->problem, sizeof m->problem, "it does not load%s",
-                 c.timed_out ? " in time" : "");
-    else if (line == all)
-        snprintf(m->problem, sizeof m->problem, "%.255s", line + 1);
-    else {
-        snprintf(m->library, sizeof m->library, "%.159s", line + 1);
-        snprintf(name, sizeof m->name, "%.*s", (int)(line - all), all);
-    }
-    stk_buf_release(&text);
+    const struct stk_limit limit = {.seconds = LOAD_S};
+    struct known k;
+    int why = stk_helper_ask(ask_library, m, &limit, &k, sizeof k);
+    if (why)
+        snprintf(k.problem, sizeof k.problem, "it does not load%s",
+                 why == ETIMEDOUT ? " in time" : "");
+    snprintf(m->problem, sizeof m->problem, "%.255s", k.problem);
+    if (m->problem[0])
+        return;
+    snprintf(m->library, sizeof m->library, "%.159s", k.library);
+    snprintf(name, sizeof m->name, "%.31s", k.name);
 }
 
 /* The one that stk_comm_open() would take. */

@@ -264,8 +264,7 @@ void stk_squashfs_abort(const struct stk_write_config *cfg, struct stk_out *o)
     struct tool *t = *stk_out_state(o);
     if (!t)
         return;
-    stk_child_kill(&t->child, SIGKILL);
-    (void)stk_child_wait(&t->child);
+    (void)stk_child_end(&t->child, STK_CHILD_END_S);
     tool_close(t);
     *stk_out_state(o) = NULL;
 }

@@ -87,10 +87,8 @@ static void hang_up_input(struct stk_slurm_stream *s)
 
 static void end_within(struct stk_slurm_stream *s, double seconds)
 {
-    if (stk_child_wait_for(&s->child, seconds) == ETIMEDOUT) {
-        stk_child_kill(&s->child, SIGKILL);
-        (void)stk_child_wait(&s->child);
-    }
+    if (stk_child_wait_for(&s->child, seconds) == ETIMEDOUT)
+        (void)stk_child_end(&s->child, PATIENCE_S);
 }
 
 static int ended(struct stk_slurm_stream *s, struct stk_err *err)
