@@ -1,5 +1,5 @@
 /*
- * advice.c - the table of rules, the order of findings and the verdict. The rules are in reads.c,
+ * advice.c - the rules one by one, the order of findings and the verdict. The rules are in reads.c,
  * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c, start.c and balance.c, their thresholds
  * in limits.c.
  */
@@ -12,56 +12,10 @@
 #include "advice/priv.h"
 #include "analysis/parts.h"
 
-/*
- * Order matters: a rule may stay silent where an earlier rule covered the same files. The ids are
- * stable: scripts and docs use them.
- */
 static const struct rule rules[] = {
-    {"many-small-files",
-     "samples are spread over thousands of small files: opening costs more "
-     "than reading",
-     stk_rule_many_small_files},
-    {"open-per-sample", "the same file is opened again and again", stk_rule_open_per_sample},
-    {"map-per-sample", "the same file is mapped again and again", stk_rule_map_per_sample},
-    {"small-reads", "requests of kilobytes instead of megabytes", stk_rule_small_reads},
-    {"random-reads", "small reads in random order: stage, then shuffle", stk_rule_random_reads},
-    {"prefetch-depth", "a sequential stream is read one small buffer at a time, on demand",
-     stk_rule_prefetch_depth},
-    {"read-parallelism", "too few readers: each waits for its own request",
-     stk_rule_read_parallelism},
-    {"decode-parallelism", "workers are busy with decoding while cores are idle",
-     stk_rule_decode_parallelism},
-    {"stage-to-node", "data that is read repeatedly fits into the node's memory or disk",
-     stk_rule_stage_to_node},
-    {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
-    {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
-     stk_rule_in_memory_hdf5},
-    {"chunk-shape", "chunks of an array hold many samples, and are read anew for each",
-     stk_rule_chunk_shape},
-    {"reread-small-file", "a small file is read many times: keep it in memory",
-     stk_rule_reread_small_file},
-    {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
-     stk_rule_stats_file_reread},
-    {"csv-to-records", "the dataset is text that is parsed on every run", stk_rule_csv_to_records},
-    {"too-many-files", "many record files of modest size: put more samples in each file",
-     stk_rule_too_many_files},
-    {"too-few-files", "fewer files, or fewer storage targets, than ranks that read",
-     stk_rule_too_few_files},
-    {"stripe-size", "Lustre stripes do not match the requests", stk_rule_stripe_size},
-    {"metadata-load", "opening, stat and listing take a large share of the time",
-     stk_rule_metadata_load},
-    {"checkpoint-local", "checkpoints are written to shared storage while training waits",
-     stk_rule_checkpoint_local},
-    {"small-writes", "writes of kilobytes instead of megabytes", stk_rule_small_writes},
-    {"fsync-heavy", "the program waits for the disk after many writes", stk_rule_fsync_heavy},
-    {"stdio-heavy", "many small calls through C streams (fread, fgets, fwrite)",
-     stk_rule_stdio_heavy},
-    {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
-    {"mmap-random", "a mapped file is loaded page by page", stk_rule_mmap_random},
-    {"library-files", "opening libraries takes a large share of the time", stk_rule_library_files},
-    {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
-    {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
-    {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
+#define X(constant, function, id, summary) {id, summary, stk_rule_##function},
+    STK_RULES(X)
+#undef X
 };
 
 #define FINDINGS_MAX 128

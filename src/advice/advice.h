@@ -9,6 +9,7 @@
 #define STK_ADVICE_ADVICE_H
 
 #include "advice/action.h"
+#include "advice/rules.h"
 #include "analysis/analysis.h"
 
 enum stk_severity { STK_SEV_NOTE, STK_SEV_LOW, STK_SEV_MEDIUM, STK_SEV_HIGH };
@@ -20,7 +21,8 @@ struct stk_evidence { /* for machines; the sentences are for people */
 };
 
 struct stk_finding {
-    const char *id; /* "small-reads": stable, listed in docs/profile.md */
+    enum stk_rule rule;
+    const char *id; /* its name, "small-reads": stable, listed in docs/profile.md */
     enum stk_severity severity;
     const char *title;     /* one line: "reads of 6 KiB where megabytes are due" */
     const char **sentence; /* the evidence, in plain sentences with numbers */

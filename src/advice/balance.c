@@ -94,7 +94,7 @@ static double time_of(const struct advisor *ad, const struct lanes *l, bool writ
 static void alone_finding(struct advisor *ad, const struct spread *d, uint32_t rank, double gain)
 {
     gain *= 1 - 1 / (double)d->n;
-    struct stk_finding *f = stk_advice_begin(ad, "imbalance", stk_advice_severity(ad, gain),
+    struct stk_finding *f = stk_advice_begin(ad, STK_RULE_IMBALANCE, stk_advice_severity(ad, gain),
                                              "rank %u reads, most of %zu ranks do not", rank, d->n);
     stk_advice_say(ad, f, "Rank %u read %s in %s; the median of %zu ranks is %s.", rank,
                    stk_advice_size(ad, d->bytes_max), stk_advice_time(ad, d->max), d->n,
@@ -126,7 +126,8 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, uint32
 {
     const char *what = d->workers ? "worker" : "rank";
     struct stk_finding *f = stk_advice_begin(
-        ad, "imbalance", stk_advice_severity(ad, gain), "%s %u %s %.1f times as long as the others",
+        ad, STK_RULE_IMBALANCE, stk_advice_severity(ad, gain),
+        "%s %u %s %.1f times as long as the others",
         what, number, d->writes ? "writes" : "reads", d->max / d->median);
     stk_advice_say(ad, f, "%s %u was in %s for %s, the median of %s for %s.", what, number,
                    d->writes ? "writes" : "reads", stk_advice_time(ad, d->max),
@@ -416,10 +417,10 @@ static void few_ranks(struct advisor *ad)
     if ((double)n > stk_limits.few_ranks * ad->ranks || !ad->a->nfiles ||
         !stk_advice_matters(ad, longest) ||
         stk_advice_share(ad, longest) < stk_limits.medium_share ||
-        stk_advice_said(ad, "checkpoint-local", NULL))
+        stk_advice_said(ad, STK_RULE_CHECKPOINT_LOCAL, NULL))
         return;
     const struct stk_usage *u = &ad->a->file[0];
-    struct stk_finding *f = stk_advice_begin(ad, "imbalance", STK_SEV_LOW,
+    struct stk_finding *f = stk_advice_begin(ad, STK_RULE_IMBALANCE, STK_SEV_LOW,
                                              n == 1 ? "%zu of %u ranks does the I/O of all"
                                                     : "about %zu of %u ranks do the I/O of all",
                                              n, ad->ranks);
@@ -500,7 +501,7 @@ void stk_rule_slow_requests(struct advisor *ad)
         stk_advice_share(ad, gain) < stk_limits.medium_share || !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "slow-requests", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_SLOW_REQUESTS, stk_advice_severity(ad, gain),
                          "%s of %s reads took longer than a second", stk_advice_count(ad, slow),
                          stk_advice_count(ad, reads));
     stk_advice_say(ad, f, "Together they took about %s; half of all reads took less than %s.",
@@ -561,10 +562,11 @@ void stk_rule_accelerator_waits(struct advisor *ad)
     if (w.with_io < (double)stk_limits.least_idle || share < stk_limits.medium_share ||
         !stk_advice_matters(ad, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "accelerator-waits", stk_advice_severity(ad, gain),
-                                             "the accelerator is idle %s of the time while data is "
-                                             "read",
-                                             stk_advice_percent(ad, share));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_ACCELERATOR_WAITS, stk_advice_severity(ad, gain),
+                         "the accelerator is idle %s of the time while data is "
+                         "read",
+                         stk_advice_percent(ad, share));
     stk_advice_say(ad, f,
                    "In %s of %s samples the GPU was less than 10 %% busy; in %s of them data was "
                    "being read.",

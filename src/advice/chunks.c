@@ -95,7 +95,7 @@ static bool chunks_of(struct advisor *ad, const struct stk_usage *u, struct chun
     if (!stk_advice_matters(ad, fmax(gain, stk_advice_wall(ad, wasted_s))))
         return false;
     struct stk_finding *f =
-        stk_advice_begin(ad, "chunk-shape", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_CHUNK_SHAPE, stk_advice_severity(ad, gain),
                          "chunks are read %.1f times for the samples in them", c.read / c.asked);
     stk_advice_say(ad, f, "%s: the program asked for %s%s, for which %s were read.",
                    stk_advice_show(ad, u->name), stk_advice_size(ad, c.asked),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/quote.h"
+#include "analysis/parts.h"
 
 static const struct reading {
     const char *format, *module, *before, *after; /* around the bytes */
@@ -47,7 +48,8 @@ void stk_field_load(const struct stk_file_field field[STK_FIELDS], size_t n, con
         return;
     }
     stk_buf_printf(out, "%s%s%s", r->before, from, r->after);
-    if (!n && strcmp(field[n].format, "image") == 0) /* a mask keeps the values of its pixels */
+    /* A mask keeps the values of its pixels. */
+    if (!n && stk_use_of(field[n].format)->how & STK_USE_PICTURE)
         stk_buf_puts(out, ".convert(\"RGB\")");
 }
 

@@ -304,9 +304,9 @@ static void fields_of(struct advisor *ad, const struct part part[2], struct stk_
     bool swapped = side_of(ad, part[0].folder) != STK_SIDE_IMAGES;
     const struct part *x = &part[swapped], *y = &part[!swapped];
     const char *name = suffix_in(ad, x->folder), *other = suffix_in(ad, y->folder);
-    bool mask = strcmp(y->format, "image") == 0;
+    bool mask = stk_use_of(y->format)->how & STK_USE_PICTURE;
     bool parsed = other && (strcmp(other, "txt") == 0 || strcmp(other, "json") == 0);
-    if (!name || !other || strcmp(x->format, "image") != 0 || !(mask || parsed))
+    if (!name || !other || !(stk_use_of(x->format)->how & STK_USE_PICTURE) || !(mask || parsed))
         return;
     if (mask)
         other = stk_advice_text(ad, "%s.%s", strrchr(y->folder, '/') + 1, other);
@@ -454,10 +454,10 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     /* Data in memory was put there: opening it is the only cost left. */
     bool felt =
         reach == STK_REACH_MEMORY ? stk_advice_felt(ad, reach, gain) : stk_advice_matters(ad, gain);
-    if (!felt || (s.parts && stk_advice_said(ad, "many-small-files", s.folder)))
+    if (!felt || (s.parts && stk_advice_said(ad, STK_RULE_MANY_SMALL_FILES, s.folder)))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_MANY_SMALL_FILES, stk_advice_severity(ad, gain),
                          "%s small files in %s", s.n, stk_advice_show(ad, s.folder));
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     say_files(ad, f, &s, size);
@@ -513,7 +513,7 @@ void stk_rule_too_many_files(struct advisor *ad)
             fmax(ad->ranks, ceil((double)u->distinct_bytes / (double)stk_limits.shard_bytes));
         double gain = meta * (1 - fmin(1, target / (double)u->files_read));
         struct stk_finding *f = stk_advice_begin(
-            ad, "too-many-files",
+            ad, STK_RULE_TOO_MANY_FILES,
             stk_advice_matters(ad, gain) ? stk_advice_severity(ad, gain) : STK_SEV_NOTE,
             "%s %s files of %s: put more samples in each file",
             stk_advice_count(ad, (double)u->files_read), u->name, stk_advice_size(ad, per_file));
@@ -571,7 +571,7 @@ static bool few_targets(struct advisor *ad)
     if (!u || stk_advice_share(ad, stk_advice_wall(ad, s)) < stk_limits.medium_share)
         return false;
     struct stk_finding *f =
-        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
+        stk_advice_begin(ad, STK_RULE_TOO_FEW_FILES, STK_SEV_LOW,
                          "%u ranks read one file from one storage target", u->ranks);
     stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
                    stk_advice_show(ad, u->name), u->ranks,
@@ -593,7 +593,7 @@ static bool few_targets(struct advisor *ad)
 static void few_shards(struct advisor *ad, const struct stk_usage *u)
 {
     struct stk_finding *f =
-        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
+        stk_advice_begin(ad, STK_RULE_TOO_FEW_FILES, STK_SEV_LOW, "%s files for %u ranks",
                          stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
     stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
                    ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
@@ -656,7 +656,7 @@ static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double
     double request = u->mean_read_bytes, fit = fitting_stripe(request);
     const char *dir = stk_advice_parent(ad, u->name);
     struct stk_finding *f = stk_advice_begin(
-        ad, "stripe-size", p->stripe_bytes ? STK_SEV_LOW : STK_SEV_NOTE,
+        ad, STK_RULE_STRIPE_SIZE, p->stripe_bytes ? STK_SEV_LOW : STK_SEV_NOTE,
         p->stripe_bytes ? "Lustre stripes of %s for requests of %s"
                         : "Lustre stripes %sshould suit requests of %s",
         p->stripe_bytes ? stk_advice_size(ad, p->stripe_bytes) : "", stk_advice_size(ad, request));

@@ -111,8 +111,9 @@ void stk_rule_read_parallelism(struct advisor *ad)
     double gain = spread_s(ad, stk_advice_storage(ad, first), &work, wait, more);
     if (!stk_advice_felt(ad, reach, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
-                                             "too few readers: each waits for its own request");
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_READ_PARALLELISM, stk_advice_severity(ad, gain),
+                         "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
     stk_advice_path(ad, f,
                     stk_kind_whole(first) || stk_kind_store(first) ? stk_advice_tree(ad, first)
@@ -156,7 +157,7 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     double per_rank = (double)ad->a->cores / ad->ranks;
     double more = fmax(lanes + 1, per_rank);
     struct stk_finding *f =
-        stk_advice_begin(ad, "decode-parallelism", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_DECODE_PARALLELISM, stk_advice_severity(ad, gain),
                          "too few workers decode while cores are idle");
     stk_advice_say(ad, f, "%s", evidence);
     stk_advice_say(ad, f, "Of %s cores, %.1f were busy on average.",
@@ -284,7 +285,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
         stk_advice_share(ad, stk_advice_wall(ad, t.s)) < stk_limits.medium_share)
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "stdio-heavy", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_STDIO_HEAVY, stk_advice_severity(ad, gain),
                          "%s small calls through C streams", stk_advice_count(ad, t.calls));
     stk_advice_say(ad, f, "fread, fgets, fwrite and the like moved %s in %s calls of %s, in %s.",
                    stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.calls),
@@ -318,7 +319,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
             !stk_advice_matters(ad, gain) || stk_kind_library(u))
             continue;
         struct stk_finding *f =
-            stk_advice_begin(ad, "seek-heavy", stk_advice_severity(ad, gain),
+            stk_advice_begin(ad, STK_RULE_SEEK_HEAVY, stk_advice_severity(ad, gain),
                              "more seeks than reads in %s", stk_advice_show(ad, u->name));
         stk_advice_say(ad, f, "%s seeks for %s reads; calls that move no data took %s.",
                        stk_advice_count(ad, (double)c[STK_C_SEEKS]),
@@ -422,7 +423,7 @@ void stk_rule_map_per_sample(struct advisor *ad)
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "map-per-sample", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_MAP_PER_SAMPLE, stk_advice_severity(ad, gain),
                          "the same file is mapped %s times",
                          stk_advice_count(ad, (double)most->n.c[STK_C_MMAPS]));
     stk_advice_say(ad, f, "%s (%s) was opened %s times and mapped %s times.",
@@ -441,7 +442,7 @@ void stk_rule_map_per_sample(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Map each file once, when the program or the worker starts, and keep the "
                   "mapping: a network file system drops the pages of a file that is opened again.");
-    bool array = strcmp(most->format, "npy") == 0;
+    bool array = most->use->how & STK_USE_ARRAY;
     stk_advice_act_all(ad, f,
                        (struct stk_action){.kind = array ? STK_ACT_KEEP_OPEN : STK_ACT_KEEP_MAPPED,
                                            .use = most->use});
@@ -456,7 +457,7 @@ void stk_rule_map_per_sample(struct advisor *ad)
 /* Mapped, and not known to be loaded again and again. */
 static bool is_mapped(const struct advisor *ad, const struct stk_usage *u)
 {
-    return u->n.c[STK_C_MMAPS] && !stk_advice_said(ad, "map-per-sample", u->name);
+    return u->n.c[STK_C_MMAPS] && !stk_advice_said(ad, STK_RULE_MAP_PER_SAMPLE, u->name);
 }
 
 void stk_rule_mmap_random(struct advisor *ad)
@@ -483,9 +484,10 @@ void stk_rule_mmap_random(struct advisor *ad)
     /* A program that starts with a cold page cache also waits for its libraries. */
     if (!stk_advice_felt(ad, reach, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "mmap-random", stk_advice_severity(ad, gain),
-                                             "a mapped file is loaded piece by piece, as it is "
-                                             "touched");
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_MMAP_RANDOM, stk_advice_severity(ad, gain),
+                         "a mapped file is loaded piece by piece, as it is "
+                         "touched");
     stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
                    stk_advice_count(ad, faults));
     stk_advice_say(ad, f, "%s of %s are mapped; which parts were touched is unknown.",

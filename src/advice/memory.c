@@ -175,7 +175,7 @@ static void mention_staging(struct advisor *ad)
 {
     for (size_t i = 0; i < ad->out->nfindings; i++) {
         struct stk_finding *f = &ad->out->finding[i];
-        if (strcmp(f->id, "random-reads") == 0)
+        if (f->rule == STK_RULE_RANDOM_READS)
             stk_advice_do(ad, f, "%s Finding stage-to-node has the lines for copying it.",
                           f->what_to_do);
     }
@@ -185,7 +185,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                           bool memory, double copy, double local, double gain)
 {
     struct stk_finding *f = stk_advice_begin(
-        ad, "stage-to-node", stk_advice_severity(ad, gain),
+        ad, STK_RULE_STAGE_TO_NODE, stk_advice_severity(ad, gain),
         "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
         w->read_bytes > stk_limits.reread * w->distinct ? "again and again" : "in random order");
     double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
@@ -208,7 +208,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
     stk_advice_number(ad, f, "read_s", w->read_s, "s");
     stk_advice_do(ad, f, "Copy what is read to each node once and read it there.%s%s",
                   memory ? " Files in /dev/shm count against the job's memory." : "",
-                  stk_advice_said(ad, "many-small-files", NULL)
+                  stk_advice_said(ad, STK_RULE_MANY_SMALL_FILES, NULL)
                       ? " Pack the small files first: copying them one by one is slow."
                       : "");
     stage_action(ad, w, place, f);
@@ -238,7 +238,7 @@ void stk_rule_stage_to_node(struct advisor *ad)
     if (!w.first || w.distinct < (double)stk_limits.least_to_carry)
         return;
     bool again = w.read_bytes >= stk_limits.reread * w.distinct;
-    bool random = stk_advice_said(ad, "random-reads", NULL);
+    bool random = stk_advice_said(ad, STK_RULE_RANDOM_READS, NULL);
     const char *place = node_place(ad, w.node_bytes, &memory);
     if (!(again || random) || !place)
         return;
@@ -309,7 +309,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
     if (!worst || !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "same-data-every-rank", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_SAME_DATA_EVERY_RANK, stk_advice_severity(ad, gain),
                          "%u ranks read the same bytes", worst->ranks);
     stk_advice_say(ad, f, "%s: %u ranks read it, each byte by %.1f of them.",
                    stk_advice_show(ad, worst->name), worst->ranks, worst->rank_overlap);
@@ -368,7 +368,7 @@ static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, siz
 {
     double gain = stk_advice_wall(ad, old - better), reads = (double)u->n.c[STK_C_READS];
     struct stk_finding *f = stk_advice_begin(
-        ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
+        ad, STK_RULE_IN_MEMORY_HDF5, stk_advice_severity(ad, gain),
         "%s %s file of %s is read in %s pieces", article(u->use->library), u->use->library,
         stk_advice_size(ad, whole_size(u)), stk_advice_count(ad, reads));
     stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
@@ -448,7 +448,7 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
            reach != STK_REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
            !u->n.c[STK_C_WRITE_BYTES] && (!stk_kind_whole(u) || is_much(ad, u->read_s)) &&
-           !stk_advice_said(ad, "random-reads", u->name);
+           !stk_advice_said(ad, STK_RULE_RANDOM_READS, u->name);
 }
 
 /* Seconds in calls that one read of the whole file per process saves. */
@@ -483,7 +483,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     if (!worst || size > room || !felt)
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_REREAD_SMALL_FILE, stk_advice_severity(ad, gain),
                          "%s of a file are read %.0f times over",
                          stk_advice_size(ad, (double)worst->distinct_bytes), worst->reread);
     stk_advice_say(ad, f, "%s: %s were read, of which %s are distinct.",
@@ -500,7 +500,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++)
         if (is_reread(ad, &ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
-    bool array = strcmp(worst->format, "npy") == 0 && stk_advice_in_python(ad);
+    bool array = (worst->use->how & STK_USE_ARRAY) && stk_advice_in_python(ad);
     stk_advice_do(ad, f, "Read it once into memory and take samples from there.%s",
                   array ? " If the program uses few of its rows, numpy.load(path, mmap_mode=\"r\") "
                           "reads only those, and nothing else changes: it saves up to the "
@@ -536,7 +536,7 @@ void stk_rule_stats_file_reread(struct advisor *ad)
             continue;
         double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));
         struct stk_finding *f = stk_advice_begin(
-            ad, "stats-file-reread", stk_advice_severity(ad, gain),
+            ad, STK_RULE_STATS_FILE_REREAD, stk_advice_severity(ad, gain),
             "a file of %s is read in %.0f pieces by each process", stk_advice_size(ad, size), each);
         stk_advice_say(ad, f, "%s (%s): %s reads of %s on average, %s of them consecutive.",
                        stk_advice_show(ad, u->name), stk_advice_size(ad, size),

@@ -93,9 +93,10 @@ void stk_rule_open_per_sample(struct advisor *ad)
         (stk_kind_again(worst) && n >= stk_limits.least_files))
         return;
     const uint64_t *c = worst->n.c;
-    struct stk_finding *f = stk_advice_begin(ad, "open-per-sample", stk_advice_severity(ad, gain),
-                                             "the same file is opened %s times",
-                                             stk_advice_count(ad, (double)c[STK_C_OPENS]));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_OPEN_PER_SAMPLE, stk_advice_severity(ad, gain),
+                         "the same file is opened %s times",
+                         stk_advice_count(ad, (double)c[STK_C_OPENS]));
     stk_advice_say(ad, f, "%s was opened %s times, for %s of data each time.%s",
                    stk_advice_show(ad, worst->name), stk_advice_count(ad, (double)c[STK_C_OPENS]),
                    stk_advice_size(ad, stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS])),
@@ -165,14 +166,14 @@ static struct asked sum_asked(const struct advisor *ad)
     struct asked m = {0};
     for (size_t i = 0; i < ad->out->nfindings; i++) {
         const struct stk_finding *f = &ad->out->finding[i];
-        bool small = strcmp(f->id, "many-small-files") == 0 && f->npaths;
+        bool small = f->rule == STK_RULE_MANY_SMALL_FILES && f->npaths;
         m.said_s += small ? meta_below(ad, f->path[0]) : 0;
     }
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
-        if (stk_advice_said(ad, "open-per-sample", u->name) ||
-            stk_advice_said(ad, "map-per-sample", u->name) || stk_usage_syncs(u) ||
+        if (stk_advice_said(ad, STK_RULE_OPEN_PER_SAMPLE, u->name) ||
+            stk_advice_said(ad, STK_RULE_MAP_PER_SAMPLE, u->name) || stk_usage_syncs(u) ||
             stk_usage_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
@@ -349,9 +350,10 @@ void stk_rule_metadata_load(struct advisor *ad)
         return;
     bool few =
         m.few < stk_limits.least_shards && m.few_s > stk_limits.most * (j->meta_s - m.said_s);
-    struct stk_finding *f = stk_advice_begin(ad, "metadata-load", stk_advice_severity(ad, left),
-                                             "%s of the run goes to calls that move no data",
-                                             stk_advice_percent(ad, stk_advice_share(ad, wall)));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_METADATA_LOAD, stk_advice_severity(ad, left),
+                         "%s of the run goes to calls that move no data",
+                         stk_advice_percent(ad, stk_advice_share(ad, wall)));
     bool fails = (double)c[STK_C_ERRORS] > stk_limits.many_fail * meta_calls(j);
     stk_advice_say(ad, f, "%s: %s in all.", which_calls(ad, c, fails),
                    stk_advice_thread_time(ad, j->meta_s));

@@ -106,7 +106,7 @@ bool stk_advice_felt(const struct advisor *ad, enum stk_reach reach, double wall
 enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s);
 
 /* ---- advice/text.c ---- */
-struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
+struct stk_finding *stk_advice_begin(struct advisor *ad, enum stk_rule rule, enum stk_severity s,
                                      const char *fmt, ...) STK_PRINTF(4, 5);
 void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
     STK_PRINTF(3, 4);
@@ -163,7 +163,7 @@ const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u);
 const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
 const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
 /* Whether an earlier rule covered that path (NULL: any path). */
-bool stk_advice_said(const struct advisor *ad, const char *id, const char *path);
+bool stk_advice_said(const struct advisor *ad, enum stk_rule rule, const char *path);
 
 /* Whether any of its programs is Python; also true when unknown. */
 bool stk_advice_in_python(const struct advisor *ad);
@@ -231,34 +231,8 @@ double stk_per(double a, uint64_t b); /* a / b, 0 when b is 0 */
 const struct stk_usage *stk_files_of(const struct stk_analysis *a, const char *format, size_t *at);
 
 /* ---- the rules ---- */
-void stk_rule_accelerator_waits(struct advisor *ad);
-void stk_rule_small_reads(struct advisor *ad);
-void stk_rule_random_reads(struct advisor *ad);
-void stk_rule_prefetch_depth(struct advisor *ad);
-void stk_rule_read_parallelism(struct advisor *ad);
-void stk_rule_decode_parallelism(struct advisor *ad);
-void stk_rule_many_small_files(struct advisor *ad);
-void stk_rule_open_per_sample(struct advisor *ad);
-void stk_rule_metadata_load(struct advisor *ad);
-void stk_rule_too_many_files(struct advisor *ad);
-void stk_rule_too_few_files(struct advisor *ad);
-void stk_rule_stripe_size(struct advisor *ad);
-void stk_rule_csv_to_records(struct advisor *ad);
-void stk_rule_reread_small_file(struct advisor *ad);
-void stk_rule_stats_file_reread(struct advisor *ad);
-void stk_rule_stage_to_node(struct advisor *ad);
-void stk_rule_same_data_every_rank(struct advisor *ad);
-void stk_rule_in_memory_hdf5(struct advisor *ad);
-void stk_rule_chunk_shape(struct advisor *ad);
-void stk_rule_checkpoint_local(struct advisor *ad);
-void stk_rule_small_writes(struct advisor *ad);
-void stk_rule_fsync_heavy(struct advisor *ad);
-void stk_rule_stdio_heavy(struct advisor *ad);
-void stk_rule_seek_heavy(struct advisor *ad);
-void stk_rule_map_per_sample(struct advisor *ad);
-void stk_rule_mmap_random(struct advisor *ad);
-void stk_rule_library_files(struct advisor *ad);
-void stk_rule_imbalance(struct advisor *ad);
-void stk_rule_slow_requests(struct advisor *ad);
+#define X(constant, function, id, summary) void stk_rule_##function(struct advisor *ad);
+STK_RULES(X)
+#undef X
 
 #endif

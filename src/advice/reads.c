@@ -206,9 +206,10 @@ static void small_reads_of(struct advisor *ad, const char *format)
     double gain = stk_advice_wall(ad, saved_s);
     if (!stk_advice_matters(ad, fmax(gain, stk_advice_wall(ad, ideal_s))))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
-                                             "reads of %s instead of megabytes",
-                                             stk_advice_size(ad, t.bytes / t.reads));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_SMALL_READS, stk_advice_severity(ad, gain),
+                         "reads of %s instead of megabytes",
+                         stk_advice_size(ad, t.bytes / t.reads));
     stk_advice_say(ad, f, "%s: %s reads of %s on average.", about(ad, &t),
                    stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads));
     stk_advice_say(ad, f,
@@ -302,8 +303,9 @@ static void random_reads_of(struct advisor *ad, const char *format)
     /* In the page cache, no order is worse than another. */
     if (!stk_advice_felt(ad, reach, ideal))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
-                                             "small reads in random order");
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_RANDOM_READS, stk_advice_severity(ad, gain),
+                         "small reads in random order");
     stk_advice_say(
         ad, f,
         "%s: %s reads, in pieces of %s that lie apart; %s of the jumps between them go back.",
@@ -377,9 +379,10 @@ static void prefetch_of(struct advisor *ad, const char *format)
     double stream = stk_advice_wall(ad, stk_work_s(st, &whole));
     double gain = fmax(0, fmin(fmin(wait, compute), read_span_s(ad, &t) - stream));
     const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
-    struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),
-                                             "a sequential stream is read on demand, %s at a time",
-                                             stk_advice_size(ad, t.bytes / t.reads));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_PREFETCH_DEPTH, stk_advice_severity(ad, gain),
+                         "a sequential stream is read on demand, %s at a time",
+                         stk_advice_size(ad, t.bytes / t.reads));
     stk_advice_say(ad, f, "%s: %s reads of %s, %s of them directly after the previous one.",
                    about(ad, &t), stk_advice_count(ad, t.reads),
                    stk_advice_size(ad, t.bytes / t.reads),

@@ -127,7 +127,7 @@ bool stk_advice_circular(const struct advisor *ad, const struct stk_finding *f,
     bool of_ranks = a->kind >= STK_ACT_DIVIDE && a->kind <= STK_ACT_READ_ALL;
     bool ours = a->kind == STK_ACT_LOADER || a->kind == STK_ACT_MAP_DATASET;
     /* A folder of files can still be packed; records cannot be packed better. */
-    bool again = a->kind == STK_ACT_PACK && strcmp(f->id, "many-small-files") != 0;
+    bool again = a->kind == STK_ACT_PACK && f->rule != STK_RULE_MANY_SMALL_FILES;
     /* A DataLoader over a MapDataset may have more workers. */
     bool workers = !ad->workers && a->kind >= STK_ACT_READERS && a->kind <= STK_ACT_DECODERS;
     return (of_program || of_ranks || ours || again || workers) && stk_advice_ours(ad, a->path);

@@ -96,7 +96,7 @@ void stk_rule_library_files(struct advisor *ad)
         !stk_advice_matters(ad, wall - near))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "library-files", stk_advice_severity(ad, wall - near),
+        stk_advice_begin(ad, STK_RULE_LIBRARY_FILES, stk_advice_severity(ad, wall - near),
                          "the program spends %s in files of libraries", stk_advice_time(ad, wall));
     stk_advice_say(ad, f, "%s of %s: %s files were opened there, in %s calls that took %s.",
                    stk_advice_time(ad, wall), stk_advice_time(ad, ad->run_s),

@@ -161,7 +161,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     struct stk_action loader = stk_advice_loader_for(ad, t.first, pack.to);
     const struct stk_format *format = stk_format_find(t.first->format);
     pack.format = format && format->packs_as ? format->packs_as : pack.format;
-    bool records = strcmp(pack.format, "tfrecord") == 0;
+    bool records = stk_format_find(pack.format)->caps & STK_CAN_CODEC;
     double grown = packed_bytes(&t, records);
     bool mixed = strcmp(loader.loader.shuffle ? loader.loader.shuffle : "block", "none") != 0;
     double loaded = mixed ? stk_loader_windows(t.bytes, t.size, ad->ranks) : t.bytes;
@@ -175,7 +175,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
         return;
     const char *path = t.path;
     struct stk_finding *f =
-        stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_CSV_TO_RECORDS, stk_advice_severity(ad, gain),
                          "the dataset is text (%s) that is parsed on every run", t.first->format);
     stk_advice_say(ad, f, "%s%s: %s in %s reads of %s.", stk_advice_show(ad, path),
                    t.files > 1 ? stk_advice_text(ad, " (%s files)", stk_advice_count(ad, t.files))

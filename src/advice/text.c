@@ -73,7 +73,7 @@ static void *room(struct advisor *ad, size_t n)
 }
 
 /* Never NULL: without memory, the finding goes to a place that nobody reads. */
-struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
+struct stk_finding *stk_advice_begin(struct advisor *ad, enum stk_rule rule, enum stk_severity s,
                                      const char *fmt, ...)
 {
     static struct stk_finding lost;     /* has no capacity, so nothing is written to it */
@@ -90,7 +90,8 @@ struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum st
     if (ad->nomem)
         return &lost;
     struct stk_finding *f = &ad->out->finding[ad->out->nfindings++];
-    *f = (struct stk_finding){.id = id,
+    *f = (struct stk_finding){.rule = rule,
+                              .id = stk_rule_id(rule, NULL),
                               .severity = s,
                               .title = title,
                               .sentence = sentence,
@@ -175,7 +176,7 @@ struct stk_action stk_advice_loader_for(struct advisor *ad, const struct stk_usa
                                         const char *path)
 {
     struct stk_action a = stk_advice_loader(ad, path);
-    if (stk_advice_said(ad, "random-reads", u->name) && !stk_kind_evaluated(u->name))
+    if (stk_advice_said(ad, STK_RULE_RANDOM_READS, u->name) && !stk_kind_evaluated(u->name))
         a.loader.shuffle = "block";
     return a;
 }
@@ -402,11 +403,11 @@ const char *stk_advice_rank(struct advisor *ad, uint32_t unit)
     return "one process";
 }
 
-bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
+bool stk_advice_said(const struct advisor *ad, enum stk_rule rule, const char *path)
 {
     for (size_t i = 0; i < ad->out->nfindings; i++) {
         const struct stk_finding *f = &ad->out->finding[i];
-        if (strcmp(f->id, id) != 0)
+        if (f->rule != rule)
             continue;
         for (size_t k = 0; k < f->npaths; k++)
             if (!path || strcmp(f->path[k], path) == 0)

@@ -123,7 +123,7 @@ void stk_rule_checkpoint_local(struct advisor *ad)
     double last = fmax(0, wall / fmax(1, w.times) - after_last_save(ad));
     double gain = fmax(0, wall - local - last);
     struct stk_finding *f =
-        stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
+        stk_advice_begin(ad, STK_RULE_CHECKPOINT_LOCAL, stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
     unsigned bursts = count_bursts(ad->p);
     const char *again = "";
@@ -167,7 +167,7 @@ void stk_rule_checkpoint_local(struct advisor *ad)
 /* Text that people read while the program runs, or after it was killed. */
 static bool is_log(const struct stk_usage *u)
 {
-    return strcmp(u->format, "log") == 0 || (u->use->how & STK_USE_LINES);
+    return u->use->how & (STK_USE_LOG | STK_USE_LINES);
 }
 
 static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
@@ -243,8 +243,9 @@ static void small_writes_in(struct advisor *ad, bool logs)
     if (!stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f =
-        stk_advice_begin(ad, "small-writes", severity_of(ad, gain, logs), "%s writes of %s%s",
-                         stk_advice_count(ad, w.n), stk_advice_size(ad, w.bytes / w.n),
+        stk_advice_begin(ad, STK_RULE_SMALL_WRITES, severity_of(ad, gain, logs),
+                         "%s writes of %s%s", stk_advice_count(ad, w.n),
+                         stk_advice_size(ad, w.bytes / w.n),
                          logs ? " to logs" : "");
     stk_advice_say(ad, f, "%s writes of %s on average took %s, %s each, most of them on %s.",
                    stk_advice_count(ad, w.n), stk_advice_size(ad, w.bytes / w.n),
@@ -325,7 +326,7 @@ void stk_rule_fsync_heavy(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         /* The time covers all calls that move no data: use it only where most of them are
          * fsyncs. */
-        if (!stk_usage_syncs(u) || stk_advice_said(ad, "checkpoint-local", u->name))
+        if (!stk_usage_syncs(u) || stk_advice_said(ad, STK_RULE_CHECKPOINT_LOCAL, u->name))
             continue;
         worst = worst && worst->meta_s >= u->meta_s ? worst : u;
         syncs += (double)(u->n.c[STK_C_FSYNCS] + u->n.c[STK_C_MSYNCS]);
@@ -334,9 +335,10 @@ void stk_rule_fsync_heavy(struct advisor *ad)
     double gain = stk_advice_wall(ad, s);
     if (!worst || syncs < (double)stk_limits.least_syncs || !stk_advice_matters(ad, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(ad, "fsync-heavy", stk_advice_severity(ad, gain),
-                                             "%s times the program waits until data is on disk",
-                                             stk_advice_count(ad, syncs));
+    struct stk_finding *f =
+        stk_advice_begin(ad, STK_RULE_FSYNC_HEAVY, stk_advice_severity(ad, gain),
+                         "%s times the program waits until data is on disk",
+                         stk_advice_count(ad, syncs));
     stk_advice_say(ad, f, "%s calls of fsync and the like; with opening and closing, %s.",
                    stk_advice_count(ad, syncs), stk_advice_thread_time(ad, s));
     stk_advice_number(ad, f, "fsyncs", syncs, "count");

@@ -28,7 +28,7 @@ static const struct other {
     {"checkpoint",
      {.how = STK_USE_MODEL | STK_USE_CHECKPOINT},
      {".pt", ".pth", ".ckpt", ".keras", ".safetensors", ".pbtxt", ".orbax", ".distcp"}},
-    {"log", {.how = STK_USE_MODEL}, {".log", ".out", ".err"}},
+    {"log", {.how = STK_USE_MODEL | STK_USE_LOG}, {".log", ".out", ".err"}},
     {"library", {.how = STK_USE_MODEL | STK_USE_SYSTEM}, {NULL}},
     {"", {.how = STK_USE_SAMPLE}, {NULL}}, /* unknown: a file is taken to be one sample */
 };

@@ -154,7 +154,7 @@ static int bid_n5(const struct stk_probe *p)
 
 static const struct stk_format_use a_sample = {.how = STK_USE_SAMPLE};
 
-static const struct stk_format_use image = {.how = STK_USE_SAMPLE,
+static const struct stk_format_use image = {.how = STK_USE_SAMPLE | STK_USE_PICTURE,
                                             .decode = "image:224,crop=random,flip",
                                             .decode_val = "image:224,resize=256"};
 

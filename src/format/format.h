@@ -354,6 +354,9 @@ enum stk_use_how {
     STK_USE_SYSTEM = 1 << 7,     /* of those: libraries and interpreters */
     STK_USE_LIBRARY = 1 << 8,    /* opened by a library, not by the program itself */
     STK_USE_STORE = 1 << 9,      /* a chunk of an array: the directory is the dataset */
+    STK_USE_PICTURE = 1 << 10,
+    STK_USE_ARRAY = 1 << 11, /* one array, which numpy can map */
+    STK_USE_LOG = 1 << 12,   /* of what a program saves: what people read while it runs */
 };
 
 /*

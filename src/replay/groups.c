@@ -334,7 +334,7 @@ int stk_rp_groups(struct rp_model *m, struct stk_err *err)
     int rc = 0;
     for (size_t i = 0; i < a->nfiles && rc == 0; i++) {
         const struct stk_usage *u = &a->file[i];
-        if (!u->file || !u->dir || strcmp(u->format, "library") == 0)
+        if (!u->file || !u->dir || u->use->how & STK_USE_SYSTEM)
             continue;
         mapped += count(u, STK_C_MMAP_BYTES) > count(u, STK_C_READ_BYTES);
         if (count(u, STK_C_WRITE_BYTES) > WRITES_LESS)

@@ -148,7 +148,7 @@ static const struct stk_finding *same_finding(const struct stk_advice *in,
                                               const struct stk_finding *f)
 {
     for (size_t i = 0; i < in->nfindings; i++)
-        if (strcmp(in->finding[i].id, f->id) == 0)
+        if (in->finding[i].rule == f->rule)
             return &in->finding[i];
     return NULL;
 }

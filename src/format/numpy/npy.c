@@ -283,7 +283,7 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
 }
 
 static const struct stk_format_use use = {
-    .how = STK_USE_SAMPLE | STK_USE_LIBRARY,
+    .how = STK_USE_SAMPLE | STK_USE_LIBRARY | STK_USE_ARRAY,
     .package = "numpy",
     .open = stk_code_npy_open_py,
     .parse = stk_code_npy_parse_py,

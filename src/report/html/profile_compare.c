@@ -160,10 +160,10 @@ static void put_sizes(struct stk_jw *w, const struct stk_pg_profiles *all)
 /* ---- findings ------------------------------------------------------------------------------ */
 
 /* The first finding of a rule is the most severe; NULL: the profile has none. */
-static const struct stk_finding *finding_of(const struct stk_judged *j, const char *id)
+static const struct stk_finding *finding_of(const struct stk_judged *j, enum stk_rule rule)
 {
     for (size_t i = 0; i < j->advice.nfindings; i++)
-        if (strcmp(j->advice.finding[i].id, id) == 0)
+        if (j->advice.finding[i].rule == rule)
             return &j->advice.finding[i];
     return NULL;
 }
@@ -172,9 +172,9 @@ static const struct stk_finding *finding_of(const struct stk_judged *j, const ch
 static bool was_said(const struct stk_pg_profiles *all, size_t k, const struct stk_finding *f)
 {
     for (size_t i = 0; i < k; i++)
-        if (finding_of(all->judged[i], f->id))
+        if (finding_of(all->judged[i], f->rule))
             return true;
-    return finding_of(all->judged[k], f->id) != f;
+    return finding_of(all->judged[k], f->rule) != f;
 }
 
 /* What a profile has of a rule. */
@@ -196,7 +196,7 @@ static void put_finding_row(struct stk_jw *w, const struct stk_pg_profiles *all,
     stk_jw_str(w, f->id);
     stk_jw_str(w, f->title);
     for (size_t k = 0; k < all->n; k++)
-        put_finding_cell(w, finding_of(all->judged[k], f->id));
+        put_finding_cell(w, finding_of(all->judged[k], f->rule));
     stk_jw_close(w, ']');
 }
 
