@@ -221,3 +221,16 @@ void stk_csv_put(struct stk_buf *out, const char *p, size_t n, char delim)
     else
         stk_buf_put(out, p, n);
 }
+
+void stk_csv_put_text(struct stk_buf *out, const char *s)
+{
+    if (!*s || !strchr("=+-@\t\r", *s)) {
+        stk_csv_put(out, s, strlen(s), ',');
+        return;
+    }
+    struct stk_buf plain = STK_BUF_INIT; /* not a formula */
+    stk_buf_printf(&plain, "'%s", s);
+    stk_csv_put_quoted(out, stk_buf_cstr(&plain), plain.len);
+    out->fail = out->fail || plain.fail;
+    stk_buf_release(&plain);
+}

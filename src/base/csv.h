@@ -64,4 +64,7 @@ void stk_csv_put(struct stk_buf *out, const char *p, size_t n, char delim);
 /* Appends a cell, always quoted. */
 void stk_csv_put_quoted(struct stk_buf *out, const char *p, size_t n);
 
+/* The same for a text: one that a spreadsheet would run as a formula gets a leading '. */
+void stk_csv_put_text(struct stk_buf *out, const char *text);
+
 #endif

@@ -14,6 +14,7 @@
 #include "base/opt.h"
 #include "base/own.h"
 #include "cmd/progress.h"
+#include "result/screen.h"
 
 enum stk_exit {
     STK_EXIT_DONE = 0,
@@ -183,6 +184,8 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text);
 /* The result of a command: fills run->json, and prints the screen. data: the struct that the kind is
  * filled from. how: NULL: as the kind says. */
 struct stk_result_kind;
+struct stk_screen stk_screen_of(const struct stk_run *run, const char *subject,
+                                struct stk_buf *out);
 struct stk_say_how {
     const char *subject; /* what the result is of; NULL: an argument */
     size_t problems;     /* how many are listed; 0: as many as the kind says */

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/own.h"
@@ -12,6 +13,9 @@
 #include "result/grid.h"
 #include "report/html/page.h"
 #include "report/html/serve.h"
+#include "report/results.h"
+#include "result/page.h"
+#include "result/screen.h"
 
 struct settings {
     struct stk_common common;
@@ -21,7 +25,7 @@ struct settings {
     const char **csv;
     const char *trace_out;
     const char *output;
-    bool serve;
+    bool serve, schema;
     uint64_t port;
     double idle_s;
     const char *list_read;
@@ -108,6 +112,11 @@ static const struct stk_opt options[] = {
      .help = "Print the names, relative to DIR, of the files below it that were read, one per line, "
              "quoted for GNU tar: `tar -C DIR -cf FILE -T LIST`, without --null and "
              "--verbatim-files-from"},
+    {.name = "schema",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, schema),
+     .help = "Print the JSON Schema of the results of a command (`stoker report --schema load`)"},
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
@@ -367,10 +376,73 @@ static int check_page(struct stk_run *run)
     return rc || !s->serve ? rc : serve_page(run);
 }
 
+/* ---- a result of --json ---------------------------------------------------------------------- */
+
+static int write_table(struct stk_run *run, const struct stk_result_file *f, const char *what)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    char table[64];
+    size_t n = strcspn(what, "=");
+    snprintf(table, sizeof table, "%.*s", n < sizeof table ? (int)n : 0, what);
+    int rc = what[n] && stk_csv_draw(f->kind, table, f->result, &out)
+                 ? stk_put_output(run, what + n + 1, &out, &run->err)
+                 : stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                               "--csv %.200s: name a table of the result, and a file", what);
+    if (!rc)
+        say_wrote(run, table, what + n + 1);
+    stk_buf_release(&out);
+    return rc;
+}
+
+static int show_result(struct stk_run *run, const struct stk_result_file *f)
+{
+    const struct settings *s = run->settings;
+    struct stk_buf out = STK_BUF_INIT;
+    int rc = 0;
+    if (parts_asked(s) || s->trace_out || s->list_read)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "%.300s is no profile: it has none of these tables", run->opts.arg[0]);
+    for (const char **one = s->csv; !rc && one && *one; one++)
+        rc = write_table(run, f, *one);
+    if (rc || s->csv)
+        return rc;
+    struct stk_screen screen = stk_screen_of(run, f->subject, &out);
+    stk_screen_draw(f->kind, f->result, &screen);
+    return stk_say_text(run, &out);
+}
+
+/* *shown: the file is such a result. */
+static int try_result(struct stk_run *run, bool *shown)
+{
+    struct stk_result_file f = {0};
+    struct stat st;
+    const char *path = run->opts.arg[0];
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return 0;
+    int rc = stk_result_file_open(path, &f, &run->err);
+    *shown = rc || f.kind;
+    if (!rc && f.kind)
+        rc = show_result(run, &f);
+    stk_result_file_release(&f);
+    return rc;
+}
+
+static int say_schema(struct stk_run *run)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    if (stk_result_schema(run->opts.arg[0], &out))
+        return stk_say_text(run, &out);
+    stk_buf_release(&out);
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--schema: no schema of \"%.60s\"",
+                       run->opts.arg[0]);
+}
+
 static int run_report(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    bool two = run->opts.nargs > 1;
+    bool two = run->opts.nargs > 1, shown = false;
+    if (s->schema)
+        return say_schema(run);
     if (s->output || s->serve)
         return check_page(run);
     if (run->opts.nargs > 2)
@@ -381,7 +453,10 @@ static int run_report(struct stk_run *run)
                            "tables and files need a single profile; two profiles can only be "
                            "compared");
     struct stk_judged j;
-    int rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
+    int rc = two ? 0 : try_result(run, &shown);
+    if (rc || shown)
+        return rc;
+    rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
         return rc;
     rc = two ? compare(run, &j) : show(run, &j);
@@ -410,6 +485,8 @@ const struct stk_cmd stk_cmd_report = {
         "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
         "where the time went, the run over time, the numbers, and what to change. Prints one "
         "screen; options select tables instead. docs/profile.md defines every number.\n\n"
+        "PROFILE can also be what --json of load, pack, verify or inspect wrote: its screen is drawn "
+        "again.\n\n"
         "With a second profile, compares the two: times, requests, bytes, and the findings that "
         "are gone, left and new.\n\n"
         "With -o, writes a page about any results: profiles, studies (folders and files of `stoker "

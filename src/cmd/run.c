@@ -79,20 +79,26 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text)
     return rc;
 }
 
+struct stk_screen stk_screen_of(const struct stk_run *run, const char *subject,
+                                struct stk_buf *out)
+{
+    return (struct stk_screen){.subject = subject,
+                               .columns = stk_columns(run),
+                               .table_columns = stk_table_columns(run),
+                               .utf8 = stk_term_utf8(),
+                               .out = out};
+}
+
 /* The screen is drawn from the members, as that of a result that was saved. */
 static int draw(const struct stk_run *run, const struct stk_result_kind *kind,
                 const struct stk_buf *members, const struct stk_say_how *how, struct stk_buf *out,
                 struct stk_err *err)
 {
     const char *arg = kind->subject < run->opts.nargs ? run->opts.arg[kind->subject] : NULL;
+    struct stk_screen s = stk_screen_of(run, how && how->subject ? how->subject : arg, out);
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *result;
-    struct stk_screen s = {.subject = how && how->subject ? how->subject : arg,
-                           .columns = stk_columns(run),
-                           .table_columns = stk_table_columns(run),
-                           .utf8 = stk_term_utf8(),
-                           .problems = how ? how->problems : 0,
-                           .out = out};
+    s.problems = how ? how->problems : 0;
     int rc = stk_json_parse(&arena, (const char *)members->data, members->len, &result, err);
     if (!rc)
         stk_screen_draw(kind, result, &s);

@@ -27,23 +27,10 @@ static void end_row(struct row *r)
     r->begun = false;
 }
 
-void stk_report_csv_text(struct stk_buf *out, const char *s)
-{
-    if (!*s || !strchr("=+-@\t\r", *s)) {
-        stk_csv_put(out, s, strlen(s), ',');
-        return;
-    }
-    struct stk_buf plain = STK_BUF_INIT; /* not a formula */
-    stk_buf_printf(&plain, "'%s", s);
-    stk_csv_put_quoted(out, stk_buf_cstr(&plain), plain.len);
-    out->fail = out->fail || plain.fail;
-    stk_buf_release(&plain);
-}
-
 static void text(struct row *r, const char *s)
 {
     next_cell(r);
-    stk_report_csv_text(r->out, s);
+    stk_csv_put_text(r->out, s);
 }
 
 static void count(struct row *r, uint64_t v)

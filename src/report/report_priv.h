@@ -32,9 +32,6 @@ const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size);
 const char *stk_word_command(struct stk_buf *b, const char *command, size_t columns);
 /* Columns left for a name beside `used` others; never 0. */
 size_t stk_report_room(const struct stk_report *r, size_t used);
-/* A cell of CSV (csv.c): quoted if necessary; a text that a spreadsheet would run as a formula gets
- * a leading '. */
-void stk_report_csv_text(struct stk_buf *out, const char *text);
 void stk_report_heading(const char *text, struct stk_buf *out);
 void stk_report_more(size_t shown, size_t all, struct stk_buf *out); /* "and 12 more: --top 0 …" */
 size_t stk_report_rows(const struct stk_report *r, size_t all);

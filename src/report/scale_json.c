@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/csv.h"
 #include "base/num.h"
 #include "report/report_priv.h"
 #include "report/scale.h"
@@ -278,7 +279,7 @@ void stk_scale_csv(const struct stk_scaling *all, struct stk_buf *out)
     for (size_t k = 0; k < all->nseries; k++)
         for (size_t i = 0; i < all->series[k].nrows; i++) {
             const struct stk_scaling_row *r = &all->series[k].row[i];
-            stk_report_csv_text(out, all->series[k].from->name);
+            stk_csv_put_text(out, all->series[k].from->name);
             stk_buf_printf(out, ",%llu,%zu,%zu", (unsigned long long)r->n, r->runs, r->bad);
             const double v[] = {r->value,   r->value_ci.lo,   r->value_ci.hi,   r->wall_s,
                                 r->speedup, r->speedup_ci.lo, r->speedup_ci.hi, r->efficiency,

@@ -8,6 +8,10 @@
 void stk_page_draw(const struct stk_result_kind *kind, const char *name, const char *subject,
                    const struct stk_jval *result, struct stk_jw *w);
 
+/* As CSV: the table with that key. False: it has no such table. */
+bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
+                  const struct stk_jval *result, struct stk_buf *out);
+
 /* The JSON Schema of the results of a kind, as a value. */
 void stk_schema_draw(const struct stk_result_kind *kind, struct stk_jw *w);
 

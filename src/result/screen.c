@@ -185,10 +185,10 @@ static void put_dots(size_t columns, struct stk_buf *cells)
 
 static void put_table(const struct stk_result_field *f, const struct stk_jval *rows, struct stk_screen *s)
 {
-    char align[STK_GRID_COLUMNS + 3];
+    char align[STK_GRID_COLUMNS + 1];
     struct stk_grid t;
     size_t n = align_of(f->of, align, sizeof align);
-    if (!rows || rows->type != STK_JARR || !rows->len || rows->len < f->least || !n)
+    if (!rows->len || rows->len < f->least || !n)
         return;
     stk_screen_part(s);
     if (f->flags & STK_F_NAMED)
@@ -266,6 +266,15 @@ static bool is_figure(const struct stk_result_field *f)
     return !f->draw && (f->unit <= STK_U_TEXT || (f->unit == STK_U_LIST && !(f->flags & STK_F_NAMED)));
 }
 
+/* Whether the member is what the field says: a result may come from a file. */
+static bool is_sound(const struct stk_result_field *f, const struct stk_jval *v)
+{
+    return f->unit == STK_U_TEXT || f->unit == STK_U_PROSE   ? v->type == STK_JSTR
+           : f->unit == STK_U_LIST || f->unit == STK_U_TABLE ? v->type == STK_JARR
+           : f->unit == STK_U_GROUP                          ? v->type == STK_JOBJ
+                                                             : true;
+}
+
 static void draw_part(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
 {
     const struct stk_jval *v = stk_field_of(f, obj);
@@ -273,9 +282,9 @@ static void draw_part(const struct stk_result_field *f, const struct stk_jval *o
         f->draw(f, obj, s);
     else if (f->unit == STK_U_TABLE && f->title)
         put_table(f, v, s);
-    else if (f->unit == STK_U_PROSE && v->type == STK_JSTR)
+    else if (f->unit == STK_U_PROSE)
         put_prose(v->str, s);
-    else if (f->unit == STK_U_LIST && v->type == STK_JARR)
+    else if (f->unit == STK_U_LIST)
         put_texts(f, v, s);
 }
 
@@ -287,7 +296,7 @@ static void draw_field(const struct stk_result_field *f, const struct stk_jval *
         add_figure(f, v, r, s);
     } else if (f->unit == STK_U_GROUP && !f->draw) {
         draw_group(f, v, r, s);
-    } else if (!is_figure(f) && stk_field_shown(f, v)) {
+    } else if (!is_figure(f) && stk_field_shown(f, v) && is_sound(f, v)) {
         end_row(r, s);
         draw_part(f, obj, s);
     }

@@ -7,14 +7,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "report/html/priv.h"
 #include "report/results.h"
 #include "result/page.h"
 
-#define SCHEMA     1 /* of the page's data (web/src/main.js) */
-#define RESULT_MAX (256u << 20)
-#define RESULTS    1 /* STK_RESULT_SCHEMA of cmd/cmd.h */
+#define SCHEMA 1 /* of the page's data (web/src/main.js) */
 
 extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_job, stk_pg_bench,
     stk_pg_stage, stk_pg_tune, stk_pg_doctor;
@@ -80,73 +77,27 @@ static int find_kind(const struct stk_pg_input *in, const struct stk_pg_kind **k
                        "neither a profile, a study nor a result that --json of stoker wrote");
 }
 
-/* Takes the envelope that every --json result has; another JSON file has no command. */
-static int open_envelope(struct stk_pg_input *in, struct stk_err *err)
-{
-    const struct stk_jval *result = stk_json_get(in->root, "result");
-    const char *command = stk_pg_text(in->root, "command", NULL);
-    double schema = stk_pg_get(in->root, "schema");
-    if (!command || !result || result->type != STK_JOBJ)
-        return 0;
-    if (!(schema == RESULTS))
-        return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
-                           "a result of schema %g; this stoker reads schema %d: run the command "
-                           "again with this version",
-                           schema, RESULTS);
-    in->command = command;
-    in->result = result;
-    return 0;
-}
-
-static bool looks_like_json(const struct stk_buf *b)
-{
-    size_t i = 0;
-    while (i < b->len && strchr(" \t\r\n", b->data[i]))
-        i++;
-    return i < b->len && b->data[i] == '{';
-}
-
-/* A file that begins like JSON but is not is damaged; any other file may be a Darshan log. */
-static int open_file(struct stk_pg_input *in, struct stk_buf *text, struct stk_arena *arena,
-                     struct stk_err *err)
-{
-    struct stk_jval *root;
-    int rc = stk_read_file(in->path, RESULT_MAX, text, err);
-    if (rc || !looks_like_json(text))
-        return rc;
-    rc = stk_json_parse(arena, stk_buf_cstr(text), text->len, &root, err);
-    if (rc && err && !err->path[0])
-        return stk_err_set(err, rc, in->path, err->offset, "not a result: damaged JSON");
-    if (rc)
-        return rc;
-    in->root = root;
-    return root->type == STK_JOBJ ? open_envelope(in, err) : 0;
-}
-
 static int add_input(struct stk_page *page, const char *path, const char *name, const char *trust,
                      struct stk_err *err)
 {
     struct stk_pg_input in = {.path = path, .name = name, .trust = trust};
-    struct stk_buf text = STK_BUF_INIT;
-    struct stk_arena arena = {0};
+    struct stk_result_file file = {0};
     const struct stk_pg_kind *kind = NULL;
     struct stat st;
     int rc = stat(path, &st) == 0 ? 0 : stk_err_sys(err, path, "open");
     in.folder = !rc && S_ISDIR(st.st_mode);
     if (!rc && !in.folder)
-        rc = open_file(&in, &text, &arena, err);
-    const struct stk_result_kind *drawn = rc ? NULL : stk_result_kind_of(in.command, in.result);
-    if (drawn && drawn->needs && !stk_json_get(in.result, drawn->needs))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, in.path, -1, "the result of `stoker %s` %s",
-                         in.command, drawn->lacks);
-    else if (drawn)
-        stk_page_draw(drawn, name, stk_pg_argument(&in, drawn->subject, ""), in.result, &page->w);
+        rc = stk_result_file_open(path, &file, err);
+    in.root = file.root;
+    in.command = file.command;
+    in.result = file.result;
+    if (!rc && file.kind)
+        stk_page_draw(file.kind, name, file.subject, in.result, &page->w);
     else
         rc = rc ? rc : find_kind(&in, &kind, err);
-    if (!rc && !drawn)
+    if (!rc && !file.kind)
         rc = kind->add(page, &in, err);
-    stk_arena_release(&arena);
-    stk_buf_release(&text);
+    stk_result_file_release(&file);
     return rc;
 }
 

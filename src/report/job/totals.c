@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/csv.h"
 #include "base/text.h"
 #include "report/job.h"
 #include "report/json_priv.h"
@@ -125,7 +126,7 @@ static void put_number(struct stk_buf *out, double v)
 static void put_cell(struct stk_buf *out, const char *text)
 {
     stk_buf_putc(out, ',');
-    stk_report_csv_text(out, text ? text : "");
+    stk_csv_put_text(out, text ? text : "");
 }
 
 static void put_row(struct stk_buf *out, const struct stk_slurm_job *j,
@@ -135,7 +136,7 @@ static void put_row(struct stk_buf *out, const struct stk_slurm_job *j,
     struct stk_job_cost c;
     stk_job_judge(j, t->scale.now, t->scale.advise_s, &v);
     stk_job_cost(&v, &t->scale.su, &c);
-    stk_report_csv_text(out, j->label);
+    stk_csv_put_text(out, j->label);
     const char *const text[] = {j->name, j->user, j->account, j->partition,
                                 stk_slurm_state_name(j->state)};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)

@@ -1,0 +1,74 @@
+/* csv.c - a table of a result as CSV: the keys of its columns, and raw values. */
+#include <string.h>
+
+#include "base/csv.h"
+#include "result/page.h"
+
+static bool is_cell(const struct stk_result_field *f)
+{
+    return f->unit <= STK_U_PROSE;
+}
+
+static void put_cell(const struct stk_jval *v, struct stk_buf *out)
+{
+    if (v && v->type == STK_JSTR)
+        stk_csv_put_text(out, v->str);
+    else if (v && (v->type == STK_JINT || v->type == STK_JFLOAT || v->type == STK_JBOOL))
+        stk_buf_put(out, v->raw, v->raw_len);
+}
+
+/* The cells of a row, or of the first one if row is NULL. before: the objects it stands in. */
+static void put_row(const struct stk_result_field *f, const struct stk_jval *row,
+                    const char *before, bool *more, struct stk_buf *out)
+{
+    for (; f->key; f++) {
+        struct stk_buf name = STK_BUF_INIT;
+        stk_buf_printf(&name, "%s%s", before, f->key);
+        if (f->unit == STK_U_GROUP) {
+            stk_buf_puts(&name, *f->key ? "." : "");
+            put_row(f->of, row ? stk_field_of(f, row) : NULL, stk_buf_cstr(&name), more, out);
+        } else if (is_cell(f)) {
+            stk_buf_puts(out, *more ? "," : "");
+            if (row)
+                put_cell(stk_field_of(f, row), out);
+            else
+                stk_buf_puts(out, stk_buf_cstr(&name));
+            *more = true;
+        }
+        stk_buf_release(&name);
+    }
+}
+
+static const struct stk_result_field *find(const struct stk_result_field *f, const char *key,
+                                           const struct stk_jval **obj)
+{
+    for (; f->key; f++) {
+        const struct stk_jval *inside = stk_field_of(f, *obj);
+        const struct stk_result_field *found;
+        if (f->unit == STK_U_TABLE && strcmp(f->key, key) == 0)
+            return f;
+        if (f->unit == STK_U_GROUP && (found = find(f->of, key, &inside))) {
+            *obj = inside;
+            return found;
+        }
+    }
+    return NULL;
+}
+
+bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
+                  const struct stk_jval *result, struct stk_buf *out)
+{
+    const struct stk_result_field *f = find(kind->fields, table, &result);
+    if (!f)
+        return false;
+    const struct stk_jval *rows = stk_json_get(result, f->key), none = {.type = STK_JOBJ};
+    bool more = false;
+    put_row(f->of, NULL, "", &more, out);
+    stk_buf_putc(out, '\n');
+    for (size_t i = 0; rows && rows->type == STK_JARR && i < rows->len; i++) {
+        more = false;
+        put_row(f->of, rows->item[i].type == STK_JOBJ ? &rows->item[i] : &none, "", &more, out);
+        stk_buf_putc(out, '\n');
+    }
+    return true;
+}

@@ -1,0 +1,102 @@
+"""Results as documents: what a screen shows is what --json has, and the schema describes all of it."""
+
+import csv
+import json
+import os
+
+import pytest
+
+from conftest import ROOT, run_stoker
+
+TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+
+# The results that are drawn from fields: the arguments of a command, and which one the result is of.
+RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing"], "pack": ["pack", "images", "again"],
+           "verify": ["verify", "packed"], "inspect": ["inspect", "images"], "sample": ["inspect", "packed", "--sample", "1"],
+           "damaged": ["verify", "damaged"]}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    tmp = tmp_path_factory.mktemp("site")
+    for i in range(40):
+        (tmp / f"images/{'ab'[i % 2]}").mkdir(parents=True, exist_ok=True)
+        (tmp / f"images/{'ab'[i % 2]}/{i}.bin").write_bytes(os.urandom(100 + 700 * i))
+    return tmp
+
+
+@pytest.fixture(scope="module")
+def made(site):
+    run_stoker("pack", "images", "packed", cwd=site)
+    run_stoker("pack", "images", "damaged", cwd=site)
+    [shard] = (site / "damaged").glob("*.tfrecord")
+    with open(shard, "r+b") as f:
+        f.seek(3000)
+        f.write(b"xxxx")
+    said = {}
+    for name, args in RESULTS.items():
+        done = run_stoker(*args, "--json", f"{name}.json", cwd=site, rc=None)
+        said[name] = (done.out, json.loads((site / f"{name}.json").read_text())["result"])
+    return said
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_saved_result_is_drawn_again(stoker, site, made, name):
+    """The same screen from the file alone: nothing is shown that --json does not have."""
+    assert len(made[name][0].splitlines()) > 1
+    assert stoker("report", f"{name}.json", cwd=site).out == made[name][0]
+
+
+def described(schema, value, where):
+    """Every member is in the schema, and of its type."""
+    for key, v in value.items():
+        assert key in schema["properties"], f"{where}.{key} is not in the schema"
+        one = schema["properties"][key]
+        types = one.get("type", list(TYPES))
+        assert isinstance(v, tuple(t for name in types for t in (TYPES[name] if isinstance(TYPES[name], tuple) else (TYPES[name],)))), \
+            f"{where}.{key}: {v!r} is none of {types}"
+        if isinstance(v, dict) and "properties" in one:
+            described(one, v, f"{where}.{key}")
+        for row in v if isinstance(v, list) and "items" in one else []:
+            described(one["items"], row, f"{where}.{key}[]")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_schema_has_every_member(stoker, made, name):
+    """A script that is written by the schema would not know what a number means."""
+    schemas = json.loads(stoker("report", "--schema", RESULTS[name][0]).out)["anyOf"]
+    wrong = []
+    for schema in schemas:
+        try:
+            described(schema, made[name][1], name)
+            return
+        except AssertionError as e:
+            wrong.append(str(e))
+    raise AssertionError("\n".join(wrong))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/schema").glob("*.json")), ids=lambda p: p.stem)
+def test_published_schemas_are_the_program_s(stoker, path):
+    """docs/schema is what programs of others are written by. `stoker report --schema COMMAND` writes it anew."""
+    assert stoker("report", "--schema", path.stem).out == path.read_text()
+
+
+def test_a_table_as_csv(stoker, site, made):
+    """A spreadsheet reads the numbers of --json, not rounded ones."""
+    stoker("report", "load.json", "--csv", "epochs=epochs.csv", cwd=site)
+    rows = list(csv.DictReader(open(site / "epochs.csv", newline="")))
+    assert [float(r["load_seconds"]) for r in rows] == [e["load_seconds"] for e in made["load"][1]["epochs"]]
+    assert stoker("report", "load.json", "--csv", "nothing=x.csv", rc=2, cwd=site).err
+    assert stoker("report", "load.json", "--files", rc=2, cwd=site).err
+
+
+def test_results_of_strangers(stoker, tmp_path):
+    """A file that says it is a result must neither steer the terminal nor crash the reader."""
+    evil = "\x1b[2J\u202e"
+    for result in [{}, {"samples": evil, "epochs": [1, {"epoch": evil}], "warnings": [evil, 3], "problems": [evil]},
+                   {"problems": [{"path": evil, "offset": evil, "what": 3}], "state": evil, "left_out": [{"names": [evil], "why": evil}]},
+                   {"samples": 1, "advice": evil, "first_classes": [evil], "classes": 3, "fields": [{"preview": evil}], "problems": 3}]:
+        for command in ("load", "pack", "verify", "inspect"):
+            (tmp_path / "x.json").write_text(json.dumps({"schema": 1, "command": command, "arguments": [evil], "result": result}))
+            done = stoker("report", tmp_path / "x.json", rc=None)
+            assert done.rc in (0, 4) and "\x1b" not in done.out + done.err and "\u202e" not in done.out + done.err
