@@ -360,6 +360,7 @@ static double modelled_s(const struct stk_tuner *t, const struct stk_tune_change
     const struct stk_work write = {.creates = (double)x->copy.files,
                                    .written = (double)x->copy.bytes};
     read.opens = (double)t->s.files;
+    read.requests = fmax(read.requests, read.opens);
     return stk_work_s(from, &read) + stk_work_s(to, &write);
 }
 

@@ -66,9 +66,13 @@ def run(*command, cwd):
                           check=True).stdout
 
 
+# Gains do not matter here: the replay is of a second that takes no time.
+SHORT = ["--virtual-storage", "100M,1ms", "--budget", "1s"]
+
+
 def applied(cwd, choice, command, *options):
-    """The result of tune with the change of that id applied. The shortest budget: gains do not matter here."""
-    return run_stoker("tune", "--budget", "1s", "--choose", choice, "--apply", cwd / "packed", "--json", "-",
+    """The result of tune with the change of that id applied."""
+    return run_stoker("tune", *SHORT, "--choose", choice, "--apply", cwd / "packed", "--json", "-",
                       *options, "--", *command, env=environment(), cwd=cwd).json()["result"]
 
 
@@ -230,15 +234,15 @@ def test_a_script_that_is_not_understood(tmp_path):
         (tmp_path / f"data/{i}.bin").write_bytes(b"x" * 5000)
     (tmp_path / "read.py").write_text("import glob, os\nfor p in glob.glob('data/*'):\n"
                                       "    os.read(os.open(p, os.O_RDONLY), 5000)\n")
-    done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--apply", "packed", "--",
+    done = run_stoker("tune", *SHORT, "--choose", "pack", "--only", "pack", "--apply", "packed", "--",
                       sys.executable, "read.py", env=environment(), cwd=tmp_path)
     assert "no call that this patch could change" in done.out and "stoker.Loader" in done.out
-    done = run_stoker("tune", "--budget", "1s", "--choose", "pack", "--only", "pack", "--", sys.executable, "read.py",
+    done = run_stoker("tune", *SHORT, "--choose", "pack", "--only", "pack", "--", sys.executable, "read.py",
                       env=environment(), cwd=tmp_path)
     assert done.out.endswith("\nThe same with --apply DST makes the data ready, and writes a patch for read.py,\nif it knows its calls.\n")
     assert (tmp_path / "packed/manifest.json").exists()
     assert {p.name for p in tmp_path.iterdir()} - {"xdg-cache"} == {"data", "packed", "read.py"}
     done = run_stoker("tune", "--apply", "packed", "--", "touch", "ran", cwd=tmp_path, rc=2)  # before hours of runs
     assert "--apply packs into a new folder" in done.err and not (tmp_path / "ran").exists()
-    done = run_stoker("tune", "--budget", "1s", "--choose", "nothing", tmp_path / "data", rc=2)
+    done = run_stoker("tune", *SHORT, "--choose", "nothing", tmp_path / "data", rc=2)
     assert "is not a change that is possible here (" in done.err

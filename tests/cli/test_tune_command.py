@@ -15,8 +15,10 @@ from packagelib import environment
 from slowfslib import slowfs
 from termlib import Terminal
 
+# The replay of the command takes no time; the command itself runs by the clock of the machine.
+VIRTUAL = ["--virtual-storage", "100M,1ms"]
 # No change is tried: only what is said about the command matters here.
-NOTHING = ["--only", "checkpoint", "--json", "-"]
+NOTHING = ["--only", "checkpoint", *VIRTUAL, "--json", "-"]
 STEPS = """
 import glob, stoker
 while True:
@@ -102,7 +104,7 @@ def test_what_the_command_prints_stands_alone(data):
     """Its lines would begin with the progress of tune, and programs that read them would not know them."""
     os.chdir(data)
     slow = "import time\nfor i in range(8): print('epoch', i, flush=True); time.sleep(0.3); open('data/1.bin').read()"
-    with Terminal([STOKER, "tune", "--budget", "1s", *NOTHING[:2], "--", sys.executable, "-c", slow]) as terminal:
+    with Terminal([STOKER, "tune", "--budget", "1s", *NOTHING[:4], "--", sys.executable, "-c", slow]) as terminal:
         assert terminal.end() == 0
         lines = terminal.seen.decode().replace("\r", "").splitlines()
     assert [line for line in lines if "epoch " in line and "0" <= line[-1] <= "9"] == [f"epoch {i}" for i in range(8)]
@@ -145,7 +147,8 @@ def test_a_command_that_changes_its_input(data):
 def test_killed_after_it_was_profiled(data):
     """The profile was for this call: it is gone, and a resumed one still knows what it said, and asked for."""
     change = "f = open('data/1.bin', 'r+b'); f.read(); f.write(b'more')\nfor i in range(2, 41): open(f'data/{i}.bin', 'rb').read(100)\n"
-    argv = [STOKER, "tune", "--budget", "1h", "--near", "data", "--only", "threads,request", "--", sys.executable, "-c", change]
+    argv = [STOKER, "tune", "--budget", "1h", "--near", "data", "--only", "threads,request", *VIRTUAL,
+            "--", sys.executable, "-c", change]
     with subprocess.Popen(argv, cwd=data, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tune:
         until(lambda: list(data.glob("stoker-tune.*/tune.json")))
         tune.kill()
@@ -184,8 +187,9 @@ def test_data_that_an_earlier_run_left_in_memory(tmp_path):
         (src / f"data/{i}.bin").write_bytes(b"x" * 5000)
     with slowfs(src, mnt, read="20ms", cache="keep"):
         command = ["--", sys.executable, "-c", IN_MEMORY]
-        assert said in notes(run_stoker("tune", *NOTHING, *command, cwd=mnt))
-        assert said not in notes(run_stoker("tune", *NOTHING, "--set", "reader.cache=fresh", *command, cwd=mnt))
+        real = ["--only", "checkpoint", "--json", "-"]
+        assert said in notes(run_stoker("tune", *real, *command, cwd=mnt))
+        assert said not in notes(run_stoker("tune", *real, "--set", "reader.cache=fresh", *command, cwd=mnt))
 
 
 def test_lines_are_for_the_program(stoker, tmp_path):
@@ -195,8 +199,8 @@ def test_lines_are_for_the_program(stoker, tmp_path):
                                        "sys.argv[1] + '/*/*')):\n        open(p, 'rb').read()\n")
     profile = tmp_path / "profile"
     stoker("profile", "-o", profile, "--", sys.executable, tmp_path / "train.py", tmp_path / "pictures")
-    run = stoker("tune", profile, "--only", "pack", "--choose", "pack", "--set", "training.batch=16", "--budget", "1s",
-                 "--json", "-")
+    run = stoker("tune", profile, "--only", "pack", "--choose", "pack", "--set", "training.batch=16", *VIRTUAL,
+                 "--budget", "1s", "--json", "-")
     pack = next(c for c in run.json()["result"]["candidates"] if c["id"] == "pack")
     assert "stoker.Loader(" in pack["lines"] and "torch" not in pack["lines"]
     assert f"{tmp_path}/pictures-packed" in pack["lines"]
@@ -219,7 +223,8 @@ def test_lines_are_for_the_library(stoker, tmp_path):
     def tuned(script, *options):
         profile = tmp_path / f"{script}.profile"
         stoker("profile", "-o", profile, "--", sys.executable, tmp_path / script, tmp_path / "data")
-        result = stoker("tune", profile, "--only", "request,memory", "--budget", "1s", "--json", "-", *options).json()["result"]
+        result = stoker("tune", profile, "--only", "request,memory", *VIRTUAL, "--budget", "1s", "--json", "-",
+                        *options).json()["result"]
         return {c["id"]: c for c in result["candidates"]}, " ".join(result["notes"])
     found, notes = tuned("train.py", "--choose", "memory")
     assert "request-1048576" not in found and "h5py.File(io.BytesIO(open(" in found["memory"]["lines"]
@@ -239,7 +244,8 @@ def test_checkpoints_on_other_storage(data, other_storage, tmp_path):
         if not there:
             (saves / "ck").unlink()
             saves.rmdir()
-        run = run_stoker("tune", tmp_path / "profile", "--only", "checkpoint", "--near", near, "--budget", "1s", "--keep", "--json", "-")
+        run = run_stoker("tune", tmp_path / "profile", "--only", "checkpoint", "--near", near, *VIRTUAL,
+                         "--budget", "1s", "--keep", "--json", "-")
         folder = pathlib.Path(run.json()["result"]["folder"])
         said = json.loads((folder / "tune.json").read_text())
         assert folder.parent == data and str((saves if there else saves.parent) / folder.name) in said["folders"]

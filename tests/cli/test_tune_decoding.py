@@ -43,7 +43,7 @@ def test_the_loader_decodes(profile, stoker, tmp_path, pictures):  # noqa: F811
     job, out = tmp_path / "job.py", tmp_path / "tune.json"
     job.write_text(SCRIPT)
     p = profile([sys.executable, job, pictures])
-    stoker("tune", p.dir, "--only", "loader,threads", "--budget", "6s", "--json", out)
+    stoker("tune", p.dir, "--only", "loader,threads", "--virtual-storage", "100M,1ms", "--budget", "1s", "--json", out)
     result = json.loads(out.read_text())["result"]
     sets = {c["id"]: c["changes"][0]["set"] or [] for c in result["candidates"] if c["changes"]}
     assert any(s.startswith("reader.decode=image") for s in sets["loader"]), sets
@@ -94,7 +94,7 @@ def unpacked(profile, stoker, tmp_path, script, data):  # noqa: F811
     p = profile([sys.executable, job, data])
     stoker("advise", p.dir, "--workload", w)
     think = float(re.search(r"think: ([0-9.]+)s", w.read_text())[1])
-    stoker("tune", p.dir, "--only", "loader", "--budget", "3s", "--json", out)
+    stoker("tune", p.dir, "--only", "loader", "--budget", "1s", "--json", out)
     loader = next(c for c in json.loads(out.read_text())["result"]["candidates"] if c["id"] == "loader")
     return think, think_of(loader)
 
@@ -141,6 +141,6 @@ reader: {threads: 1, prefetch: 2}
 training: {batch: 8, compute: 100us}
 """)
     stoker("bench", w, "--data", tmp_path / "data", "--generate-only")
-    stoker("tune", w, "--data", tmp_path / "data", "--near", tmp_path, "--only", "pack", "--budget", "4s", "--json", out)
+    stoker("tune", w, "--data", tmp_path / "data", "--near", tmp_path, "--only", "pack", "--budget", "1s", "--json", out)
     base, pack = json.loads(out.read_text())["result"]["candidates"][:2]
     assert pack["id"] == "pack" and base["predicted_epoch_s"] > 1.5 * pack["predicted_epoch_s"], (base, pack)

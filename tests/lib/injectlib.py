@@ -343,7 +343,7 @@ SCENARIOS = [
                        "sh", "-c", ":"], lambda cwd: None,
              lambda cwd: [[p[k] for k in ("n", "runs", "failed_runs", "lost_runs")]
                           for p in result(cwd)["series"][0]["points"]], own=True, cost=4),
-    Scenario("tune", ["tune", "img", "--budget", "1s", "--json", "said.json"], images,
+    Scenario("tune", ["tune", "img", "--virtual-storage", "100M,1ms", "--budget", "1s", "--json", "said.json"], images,
              lambda cwd: picked(result(cwd), "files", "bytes", "sample_bytes"), own=True, cost=40,
              rest=seen("img")),
 ]

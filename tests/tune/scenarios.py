@@ -1,6 +1,10 @@
-"""The planted scenarios of `make check-tune`: a job with one fault, the storage that shows it, and the
-change that `stoker tune` must find. "best" lists kinds: the recommended candidate must have one of
-them among its changes; an empty list means that nothing may be recommended."""
+"""The planted scenarios: a job with one fault, the storage that shows it, and the change that `stoker
+tune` must find. "best" lists kinds: the recommended candidate must have one of them among its changes;
+an empty list means that nothing may be recommended.
+
+`make check-tune` runs them on slowfs ("storage"), by the clock; tests/cli/test_tune_scenarios.py on
+virtual storage ("virtual": rate and latency), where all is exact. A virtual clock does not know what
+unpacking costs, or a second storage: None."""
 
 import os
 import random
@@ -29,6 +33,7 @@ def table(folder, seed):
 SCENARIOS = {
     "small-files": dict(
         storage=dict(open="2ms", stat="1ms", read="1ms"),
+        virtual="1G,10ms",  # 32 reads at once of the loader do not hide it
         best=["pack", "compress", "squashfs"],
         workload="""
 dataset: {format: files, files: 1200, record: 20K}
@@ -38,6 +43,7 @@ training: {batch: 48, compute: 3ms}
 """),
     "small-requests": dict(
         storage=dict(read="1ms", cache="off"),
+        virtual="1G,1ms",
         best=["request"],
         workload="""
 dataset: {format: tfrecord, files: 4, samples_per_file: 250, record: 64K}
@@ -47,8 +53,8 @@ training: {batch: 16, compute: 20ms}
 """),
     "same-data": dict(
         storage=FAST,
+        virtual="1G,1ms",
         best=["shard", "loader"],  # the loader divides the samples as well
-       
         workload="""
 dataset: {format: hdf5, files: 1, samples_per_file: 1600, record: 16K}
 access: {sharing: shared, offsets: same}
@@ -57,6 +63,7 @@ training: {ranks: 4, batch: 8, compute: 10ms}
 """),
     "file-per-sample": dict(
         storage=dict(open="1ms", stat="200us", read="300us"),
+        virtual="1G,1ms",
         best=["keep"],
         make=table,
         workload="""
@@ -70,6 +77,7 @@ training: {batch: 16, compute: 3ms}
 """),
     "slow-link": dict(
         storage=dict(read="200us", bandwidth="30MB"),
+        virtual="30M,200us,shared",
         best=["compress"],
         make=compressible,
         workload="""
@@ -82,6 +90,7 @@ training: {batch: 2, compute: 5ms}
 """),
     "compressed": dict(
         storage=FAST,
+        virtual=None,
         best=["pack"],
         workload="""
 dataset: {format: hdf5, files: 1, samples_per_file: 600, record: 128K, chunk: 128K, compression: gzip}
@@ -91,6 +100,7 @@ training: {batch: 8, compute: 500us}
 """),
     "checkpoints": dict(
         storage=dict(write="2ms", bandwidth="60MB"),
+        virtual=None,
         best=["checkpoint"],
         near=True,
         workload="""
@@ -99,6 +109,7 @@ checkpoint: {every: 8, files: [8M], fsync: yes}
 """),
     "optimal": dict(
         storage=FAST,
+        virtual="1G,50us",
         best=[],
         workload="""
 dataset: {format: tfrecord, files: 4, samples_per_file: 256, record: 64K}
