@@ -43,7 +43,7 @@ double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st,
 {
     double own = bytes / ad->ranks, window = stk_loader_window(own);
     struct stk_work w = stk_loader_work(st, own);
-    double io = fmax(stk_work_s(st, &w), cpu_s);
+    double io = stk_loader_io_s(st, &w, cpu_s, 1);
     double first = stk_loader_first_s(st, window, ad->ranks, window);
     double hidden = fmax(0, compute_s);
     return stk_loader_start_s(st) + stk_loader_run_s(hidden, io, first) - hidden;

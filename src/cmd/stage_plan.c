@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "host/memory.h"
 #include "report/stage_plan.h"
-#include "stage/cost_profile.h"
+#include "stage/cost.h"
 #include "model/measure.h"
 
 static int stopped(void *user)

@@ -1,5 +1,5 @@
 /* measure.c - the tests of measure.h, in a child, and the removal of what they have written. */
-#include "model/measure_priv.h"
+#include "model/measure.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +31,55 @@
 #define SMALL_ONE "small-"
 #define FOLDER    ".stoker-doctor"
 #define LEFT_S    60 /* a folder that is younger may be about to be locked */
+#define FOUND_MAX 256u  /* files of a dataset */
+#define SEEN_MAX  4000u /* names looked at to find them */
+#define DEPTH_MAX 5u
+#define BLOCK     ((size_t)4 << 20)
+#define SMALL     ((size_t)4096)
+
+struct file {
+    char *path;
+    uint64_t size;
+};
+
+struct block {
+    size_t file;
+    uint64_t off;
+};
+
+enum way { WAY_NONE, WAY_MEMORY, WAY_DIRECT, WAY_COLD };
+
+struct task {
+    const char *path, *fs;
+    bool memory;
+    struct stk_measure_how how;
+    struct stk_measured *out;
+    int dirfd; /* of the folder that was made; -1: files that were found */
+    enum way way;
+    struct file *file;
+    size_t nfiles;
+    struct block *block;
+    size_t nblocks;
+    uint8_t *buf[STK_MEASURE_READERS];
+    double until_s;
+    _Atomic uint64_t bytes, done;
+};
+
+static void begin(struct task *t)
+{
+    t->until_s = stk_now() + t->how.test_s;
+    t->bytes = t->done = 0;
+}
+
+static bool is_over(const struct task *t)
+{
+    return stk_now() >= t->until_s;
+}
 
 static const struct stk_measure_how usual = {
     .test_s = 0.4, .limit_s = 15, .max_bytes = (uint64_t)128 << 20};
 
-int stk_measure_buffers(struct task *t)
+static int make_buffers(struct task *t)
 {
     uint64_t seed = 7;
     for (unsigned i = 0; i < STK_MEASURE_READERS; i++)
@@ -50,7 +94,7 @@ int stk_measure_buffers(struct task *t)
 
 /* ---- files that the page cache does not answer for ------------------------------------------ */
 
-int stk_measure_open(const struct task *t, size_t i, int flags)
+static int open_file(const struct task *t, size_t i, int flags)
 {
     return t->dirfd >= 0 ? openat(t->dirfd, DATA, O_RDONLY | O_CLOEXEC | flags)
                          : open(t->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
@@ -58,7 +102,7 @@ int stk_measure_open(const struct task *t, size_t i, int flags)
 
 static int open_cold(const struct task *t, size_t i)
 {
-    return stk_measure_open(t, i, t->way == WAY_DIRECT ? O_DIRECT : 0);
+    return open_file(t, i, t->way == WAY_DIRECT ? O_DIRECT : 0);
 }
 
 /* False: it is in the page cache, or this is unknown. */
@@ -70,7 +114,7 @@ static bool is_cold(int fd, uint64_t off)
 
 static bool reads_directly(const struct task *t)
 {
-    int fd = stk_measure_open(t, 0, O_DIRECT);
+    int fd = open_file(t, 0, O_DIRECT);
     bool can = fd >= 0 && pread(fd, t->buf[1], SMALL, 0) >= 0;
     if (fd >= 0)
         close(fd);
@@ -83,7 +127,7 @@ static void find_way(struct task *t)
 {
     static const char *const names[] = {"", "memory", "O_DIRECT", "pages dropped"};
     const struct stk_fs *fs = stk_fs_by_name(t->fs);
-    int fd = stk_measure_open(t, 0, 0);
+    int fd = open_file(t, 0, 0);
     if (fd < 0)
         return;
     if (t->dirfd >= 0)
@@ -118,8 +162,8 @@ static void test_latency(struct task *t, uint64_t size)
     if (fd < 0)
         return;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    stk_measure_begin(t);
-    for (unsigned i = 0; i < LOOKS && !stk_measure_is_over(t); i++) {
+    begin(t);
+    for (unsigned i = 0; i < LOOKS && !is_over(t); i++) {
         uint64_t off = stk_random_next(&seed) % (size / SMALL) * SMALL;
         if (t->way == WAY_COLD && !is_cold(fd, off))
             continue;
@@ -138,7 +182,7 @@ static int read_block(void *user, uint64_t item, unsigned thread, struct stk_err
     struct task *t = user;
     const struct block *b = &t->block[item];
     (void)err;
-    int fd = stk_measure_is_over(t) ? -1 : open_cold(t, b->file);
+    int fd = is_over(t) ? -1 : open_cold(t, b->file);
     ssize_t n = 0;
     if (fd >= 0 && (t->way != WAY_COLD || is_cold(fd, b->off)))
         n = pread(fd, t->buf[thread % STK_MEASURE_READERS], BLOCK, (off_t)b->off);
@@ -168,7 +212,7 @@ static int test_read(struct task *t, const uint64_t *size, size_t nfiles)
     int wrong = list_blocks(t, size, nfiles);
     if (wrong)
         return wrong;
-    stk_measure_begin(t);
+    begin(t);
     double start = stk_now();
     (void)stk_pool_run(STK_MEASURE_READERS, t->nblocks, read_block, t, NULL);
     double took = stk_now() - start;
@@ -181,13 +225,118 @@ static int test_read(struct task *t, const uint64_t *size, size_t nfiles)
     return 0;
 }
 
-int stk_measure_reads(struct task *t, const uint64_t *size, size_t nfiles)
+static int test_reads(struct task *t, const uint64_t *size, size_t nfiles)
 {
     find_way(t);
     if (t->way == WAY_NONE)
         return 0;
     test_latency(t, size[0]);
     return test_read(t, size, nfiles);
+}
+
+/* ---- files that are there ----------------------------------------------------------------- */
+
+struct walk {
+    struct task *task;
+    unsigned seen;
+};
+
+static int add_file(struct task *t, const char *path, uint64_t size)
+{
+    if (STK_ARRAY_MORE(t->file, t->nfiles, NULL) < 0 || !(t->file[t->nfiles].path = strdup(path)))
+        return ENOMEM;
+    t->file[t->nfiles++].size = size;
+    return 0;
+}
+
+static int find_files(struct walk *w, const char *folder, unsigned depth)
+{
+    struct stk_err err = {0};
+    struct stk_dir d;
+    int wrong = 0, rc = stk_dir_open(&d, folder, &err);
+    for (const struct dirent *e; !wrong && (e = stk_dir_next(&d));) {
+        struct stat st;
+        char *path = e->d_name[0] == '.' ? NULL : stk_path_join(folder, e->d_name);
+        if (!path || lstat(path, &st) != 0)
+            st.st_mode = 0; /* some files are enough */
+        if (w->task->nfiles >= FOUND_MAX || w->seen++ >= SEEN_MAX || is_over(w->task))
+            st.st_mode = 0;
+        if (S_ISREG(st.st_mode) && st.st_size > 0)
+            wrong = add_file(w->task, path, (uint64_t)st.st_size);
+        else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+            (void)find_files(w, path, depth + 1); /* one that cannot be read is left out */
+        free(path);
+    }
+    rc = stk_dir_end(&d, rc, &err);
+    return wrong || !rc ? wrong : err.sys_errno;
+}
+
+static int find(struct task *t)
+{
+    struct walk w = {t, 0};
+    struct stat st;
+    if (stat(t->path, &st) != 0)
+        return errno;
+    begin(t);
+    int wrong = S_ISDIR(st.st_mode) ? find_files(&w, t->path, 0)
+                                    : add_file(t, t->path, (uint64_t)st.st_size);
+    return wrong ? wrong : t->nfiles ? 0 : ENOENT;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = ((const struct file *)a)->size, y = ((const struct file *)b)->size;
+    return (x < y) - (x > y);
+}
+
+static int open_one(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct task *t = user;
+    (void)err;
+    if (is_over(t))
+        return 0;
+    int fd = open_file(t, item, O_DIRECT);
+    fd = fd < 0 ? open_file(t, item, 0) : fd;
+    if (fd >= 0 && pread(fd, t->buf[thread % STK_MEASURE_READERS], SMALL, 0) > 0)
+        t->done++;
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+#define FEW 8u /* files: too few to tell a rate */
+
+static void test_opens(struct task *t)
+{
+    if (t->nfiles < FEW)
+        return;
+    begin(t);
+    double start = stk_now();
+    (void)stk_pool_run(STK_MEASURE_READERS, t->nfiles, open_one, t, NULL);
+    double took = stk_now() - start;
+    if (took > 0 && t->done)
+        t->out->opens_per_s = (double)t->done / took;
+}
+
+/* Opens first: nothing of these files has been asked for yet. */
+static int test_data(void *user, void *answer)
+{
+    struct task *t = user;
+    uint64_t size[FOUND_MAX];
+    t->out = answer;
+    t->dirfd = -1;
+    int wrong = make_buffers(t);
+    wrong = wrong ? wrong : find(t);
+    if (wrong)
+        return wrong;
+    test_opens(t);
+    qsort(t->file, t->nfiles, sizeof *t->file, by_size);
+    for (size_t i = 0; i < t->nfiles; i++)
+        size[i] = t->file[i].size;
+    wrong = test_reads(t, size, t->nfiles);
+    if (t->way == WAY_NONE)
+        t->out->opens_per_s = 0;
+    return wrong;
 }
 
 /* ---- a folder of ours --------------------------------------------------------------------- */
@@ -203,9 +352,9 @@ static uint64_t test_write(struct task *t)
         o->error = errno;
         return 0;
     }
-    stk_measure_begin(t);
+    begin(t);
     double start = stk_now();
-    for (; n < t->how.max_bytes && !stk_measure_is_over(t) && !o->error; n += BLOCK) {
+    for (; n < t->how.max_bytes && !is_over(t) && !o->error; n += BLOCK) {
         if (stk_write_full(fd, t->buf[0], BLOCK, t->path, &err) < 0)
             o->error = err.sys_errno;
         else if (n + BLOCK >= next && fdatasync(fd) != 0)
@@ -228,7 +377,7 @@ static int create_one(void *user, uint64_t item, unsigned thread, struct stk_err
     struct task *t = user;
     char name[24];
     (void)thread;
-    if (stk_measure_is_over(t))
+    if (is_over(t))
         return 0;
     snprintf(name, sizeof name, SMALL_ONE "%llu", (unsigned long long)item);
     int fd = stk_create_at(t->dirfd, name, 0600);
@@ -243,7 +392,7 @@ static int create_one(void *user, uint64_t item, unsigned thread, struct stk_err
 static void test_create(struct task *t)
 {
     struct stk_err err = {0};
-    stk_measure_begin(t);
+    begin(t);
     double start = stk_now();
     int rc = stk_pool_run(STK_MEASURE_READERS, FILES_MAX, create_one, t, &err);
     double took = stk_now() - start;
@@ -259,14 +408,14 @@ static int test_folder(void *user, void *answer)
     struct task *t = user;
     t->out = answer;
     t->dirfd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int wrong = t->dirfd < 0 ? errno : stk_measure_buffers(t);
+    int wrong = t->dirfd < 0 ? errno : make_buffers(t);
     if (!wrong)
         (void)flock(t->dirfd, LOCK_EX | LOCK_NB); /* it is in use: remove_left() */
     if (wrong)
         return wrong;
     test_create(t);
     uint64_t size = t->out->error ? 0 : test_write(t);
-    wrong = size ? stk_measure_reads(t, &size, 1) : 0;
+    wrong = size ? test_reads(t, &size, 1) : 0;
     return t->out->error ? t->out->error : wrong;
 }
 
@@ -318,7 +467,7 @@ int stk_measure_data(const char *path, const char *fs, bool memory,
                      const struct stk_measure_how *how, struct stk_measured *out)
 {
     struct task t = make_task(path, fs, memory, how);
-    return run_tests(&t, stk_measure_test_data, out);
+    return run_tests(&t, test_data, out);
 }
 
 static bool is_measured(void *user, const char *name)

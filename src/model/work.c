@@ -94,6 +94,13 @@ struct stk_work stk_loader_work(const struct stk_storage *st, double bytes)
         .piped = true};
 }
 
+double stk_loader_io_s(const struct stk_storage *st, const struct stk_work *w, double cpu_s,
+                       double cpus)
+{
+    double serving = st->served ? transfer_s(one_or_more(w->clients) * w->bytes, st->read_Bps) : 0;
+    return stk_slower(stk_work_s(st, w), cpu_s / one_or_more(cpus) + serving);
+}
+
 double stk_loader_window(double bytes)
 {
     return fmin(bytes, (double)STK_LOADER_BYTES(STK_LOADER_WINDOW_MIB));

@@ -45,6 +45,10 @@ double stk_work_saved_s(const struct stk_storage *st, double measured_s,
 
 /* What the loader of one rank asks for to deliver these bytes of large files. */
 struct stk_work stk_loader_work(const struct stk_storage *st, double bytes);
+/* Reading that, and beside it cpu_s of work of its threads, on so many CPUs, which also serve
+ * storage of this node. */
+double stk_loader_io_s(const struct stk_storage *st, const struct stk_work *w, double cpu_s,
+                       double cpus);
 /* The most of these bytes that it reads before its first batch, if it shuffles. */
 double stk_loader_window(double bytes);
 /* Bytes that the loaders of all ranks read if `bytes` of a dataset of `size` are taken: a loader

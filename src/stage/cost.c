@@ -13,8 +13,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
+#include "host/fs.h"
 #include "model/measure.h"
 
 const char *stk_cost_way_name(enum stk_cost_way way)
@@ -34,11 +36,6 @@ const char *stk_cost_verdict_name(enum stk_cost_verdict v)
 
 /* As many threads as the storage was measured with: what more of them would gain is not known. */
 #define LANES STK_MEASURE_READERS
-
-static double fabric_s(double bytes, double Bps)
-{
-    return bytes <= 0 ? 0 : Bps > 0 ? bytes / Bps : NAN;
-}
 
 double stk_cost_file_s(const struct stk_storage *st)
 {
@@ -100,6 +97,7 @@ static double copies_of(const struct stk_cost_case *c)
 static void compute_ways(const struct stk_cost_case *c, struct stk_cost *out)
 {
     double D = (double)c->bytes, files = (double)c->files, n = nodes_of(c), k = copies_of(c);
+    struct stk_storage fabric = {.read_Bps = c->fabric_Bps};
     struct parts p = {.target = write_s(&c->target, D, files)};
     source_time(c, D, files, &p);
     out->way[STK_COST_NAIVE] = slowest(&p);
@@ -107,9 +105,9 @@ static void compute_ways(const struct stk_cost_case *c, struct stk_cost *out)
     if (nodes_of(c) == 1)
         return;
     source_time(c, D / n, files / n, &p);
-    p.fabric = fabric_s(D * (n - 1) / n, c->fabric_Bps);
+    p.fabric = read_s(&fabric, D * (n - 1) / n, 0, 1);
     out->way[STK_COST_ONCE] = slowest(&p);
-    p.fabric = fabric_s((k - 1) * D / n, c->fabric_Bps);
+    p.fabric = read_s(&fabric, (k - 1) * D / n, 0, 1);
     p.target *= k / n;
     out->way[STK_COST_SHARD] = slowest(&p);
 }
@@ -260,4 +258,37 @@ void stk_cost_compute(const struct stk_cost_case *c, struct stk_cost *out)
     compute_epochs(c, out);
     compute_pay(c, out);
     judge(c, out);
+}
+
+/* ---- from a profile ------------------------------------------------------------------------ */
+
+static bool is_below(const char *name, const char *path)
+{
+    size_t n = strlen(path);
+    return strncmp(name, path, n) == 0 && (name[n] == '/' || !name[n]);
+}
+
+bool stk_cost_take_profile(const struct stk_analysis *a, const char *path, struct stk_cost_case *c)
+{
+    double bytes = 0;
+    const char *fs = NULL;
+    for (size_t i = 0; i < a->nfiles; i++)
+        if (is_below(a->file[i].name, path)) {
+            bytes += (double)a->file[i].n.c[STK_C_READ_BYTES];
+            fs = fs ? fs : a->file[i].fs; /* that with the most time */
+        }
+    if (!(bytes > 0) || !fs)
+        return false;
+    const struct stk_fs *known = stk_fs_by_name(fs);
+    struct stk_storage st =
+        stk_storage_fit(a, fs, known ? stk_reach_of(known) : STK_REACH_UNKNOWN);
+    if (st.read_measured)
+        c->source.read_Bps = st.read_Bps;
+    if (st.latency_measured) {
+        c->source.open_s = st.open_s;
+        c->source.latency_s = st.latency_s;
+    }
+    if (stk_compute_of(a) > 0)
+        c->need_Bps = bytes / stk_compute_of(a);
+    return true;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/work.h"
+#include "model/fit.h"
 
 struct stk_cost_case {
     uint64_t bytes, files; /* of the source */
@@ -63,5 +63,10 @@ struct stk_cost {
 /* Seconds per file on top of its bytes. */
 double stk_cost_file_s(const struct stk_storage *st);
 void stk_cost_compute(const struct stk_cost_case *c, struct stk_cost *out);
+
+/* Fills in what the profile shows of the source at `path` (absolute) and its file system: the rate
+ * of its reads, the time of an open, and what the training consumes when it need not wait. Leaves
+ * all others. False: the profile has no reads of it, and c is unchanged. */
+bool stk_cost_take_profile(const struct stk_analysis *a, const char *path, struct stk_cost_case *c);
 
 #endif

@@ -188,7 +188,7 @@ static double loader_seconds(const struct stk_tune_subject *s, const struct way 
 {
     double pictures = y->w->reader.decode ? (double)y->w->training.batch * s->decode_s : 0;
     double grown = bytes * (s->unpack.grows > 0 ? s->unpack.grows : 1);
-    return pictures + (!y->packed ? bytes * s->unpack.loader_s : y->unpacks ? grown * s->unzstd_s : 0);
+    return pictures + (!y->packed ? bytes * s->unpack.loader_s : y->unpacks ? grown * s->unpack.unzstd_s : 0);
 }
 
 /* The loader reads no byte twice per epoch. */
@@ -229,9 +229,8 @@ static double loader_io_seconds(const struct stk_tune_subject *s, const struct w
     }
     io.clients = rest.clients = (double)s->ranks;
     rest.lanes = lanes_of(s, y->w);
-    double moved = y->st->served ? io.clients * io.bytes / y->st->read_Bps : 0;
-    double work = fmax((think + decode) / cpus + moved, think / fmin(rest.lanes, cpus));
-    return stk_slower(stk_slower(stk_work_s(y->st, &io), stk_work_s(y->st, &rest)), work);
+    double beside = stk_slower(stk_work_s(y->st, &rest), think / fmin(rest.lanes, cpus));
+    return stk_slower(stk_loader_io_s(y->st, &io, think + decode, cpus), beside);
 }
 
 static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
@@ -318,7 +317,7 @@ static double shrunk_by(const struct stk_tune_subject *s, const struct stk_tune_
     if (!isnan(c->copy.prepare_s) && s->bytes)
         return (double)c->copy.bytes / (double)s->bytes;
     if (c->codec)
-        return s->zstd_leaves > 0 ? s->zstd_leaves : NAN;
+        return s->unpack.zstd_leaves > 0 ? s->unpack.zstd_leaves : NAN;
     return s->unpack.grows > 0 ? s->unpack.grows : 1;
 }
 

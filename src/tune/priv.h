@@ -46,7 +46,6 @@ struct stk_tune_subject {
     const char *packs_as; /* the format that data of this one is packed into; NULL: tfrecord */
     double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
     struct stk_unpack unpack; /* of the data as it is */
-    double unzstd_s; /* CPU time in which a byte that zstd has packed is unpacked */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
     bool cached; /* but all of it when the program was profiled */
     unsigned cpus;
@@ -54,7 +53,6 @@ struct stk_tune_subject {
     struct stk_tune_near near[STK_TUNE_NEAR];
     size_t nnear;
     struct stk_storage storage; /* of the source */
-    double zstd_leaves;              /* bytes per byte of the data, by a sample; 0: not known */
     /* Of the pilot: seconds per epoch, and the shares of them. */
     double epoch_s, wait_share, save_share, compute_s;
     double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
@@ -208,8 +206,6 @@ void stk_tune_extrapolate(struct stk_tuner *t);
 
 /* ---- sound.c: notes files that are not what their names say. */
 void stk_tune_check_sound(struct stk_tuner *t);
-/* ---- shrink.c: tries some of the files, and sets s.zstd_leaves and s.unzstd_s. */
-void stk_tune_shrink(struct stk_tuner *t, const struct stk_tune_files *f);
 
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);

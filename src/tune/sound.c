@@ -208,13 +208,12 @@ void stk_tune_check_sound(struct stk_tuner *t)
     }
     size_t files = f.n;
     stk_tune_files_thin(&f, LOOK_AT, t->plan->seed);
-    stk_tune_shrink(t, &f);
     stk_tune_unpack(t->s.source, &f, stk_tuner_tick, t, &t->s.unpack);
     if (!t->plan->data) /* what bench has made is sound */
         look_at_all(&l, &f, files);
     settle_decoding(&l, how);
     if (t->plan->storage) /* a virtual clock counts the CPU time of the workload alone */
-        t->s.unpack.program_s = t->s.unpack.loader_s = t->s.unzstd_s = t->s.decode_s = 0;
+        t->s.unpack.program_s = t->s.unpack.loader_s = t->s.unpack.unzstd_s = t->s.decode_s = 0;
     free(l.pixels);
     stk_tune_files_release(&f);
 }

@@ -4,7 +4,8 @@
  * the program no longer does that: the loader unpacks in its own threads, and packed data may not
  * be compressed at all. So that part of the program's CPU time is taken off. Programs use zlib for
  * what the loader unpacks with a faster library, so zlib is timed as well. The cells of a table are
- * counted: packed, each takes as many bytes as its type.
+ * counted: packed, each takes as many bytes as its type. Pieces of files are packed with zstd:
+ * whether compression can pay is known before anything is packed.
  */
 #include "tune/unpack.h"
 
@@ -24,6 +25,8 @@
 #define EXTENTS  16            /* of a file */
 #define PART_MAX (8u << 20)    /* of a file, or of an extent, this much at most */
 #define TIME_S   2.0           /* for all of it */
+#define PIECES   8             /* packed with zstd, each of another file */
+#define PIECE    (128u << 10)
 #define WINDOW   15            /* the largest */
 #define WRAPPED  (WINDOW + 32) /* gzip or zlib, by the header */
 #define OUT_SIZE (256u << 10)
@@ -163,6 +166,31 @@ static void try_table(struct packed *p, const char *path)
     p->unpacked_bytes += bytes + (double)(ROW * rows);
 }
 
+/* ---- zstd ----------------------------------------------------------------------------------- */
+
+struct zstd {
+    double in, out, seconds; /* bytes, those that zstd leaves, CPU time to unpack them */
+};
+
+/* A piece from the middle of a file. */
+static void try_zstd(struct packed *p, const struct stk_tune_file *file, struct zstd *z)
+{
+    static const struct stk_chain chain = {.nsteps = 1, .step = {{.id = STK_FILTER_ZSTD}}};
+    struct stk_buf small = STK_BUF_INIT;
+    char *path = stk_tune_file_path(p->source, file);
+    uint64_t at = file->bytes > PIECE ? (file->bytes - PIECE) / 2 : 0;
+    size_t n = read_part(path, p->data, at, PIECE);
+    if (n && stk_filter_encode(STK_FILTER_ZSTD, 0, p->data, n, &small, NULL) == 0) {
+        double begin = stk_thread_cpu_s();
+        (void)stk_filter_decode(&chain, small.data, small.len, &p->undone, &p->scratch, "", 0, NULL);
+        z->seconds += stk_thread_cpu_s() - begin;
+        z->in += (double)n;
+        z->out += (double)small.len;
+    }
+    stk_buf_release(&small);
+    free(path);
+}
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static bool is_packed(const char *name)
@@ -201,13 +229,18 @@ void stk_tune_unpack(const char *source, const struct stk_tune_files *f, int (*t
                        .out = malloc(OUT_SIZE),
                        .undone = STK_BUF_INIT,
                        .scratch = STK_BUF_INIT};
-    size_t tried = 0;
+    size_t tried = 0, pieces = f->n < PIECES ? f->n : PIECES;
+    struct zstd z = {0};
+    for (size_t i = 0; p.data && i < pieces; i++)
+        try_zstd(&p, &f->file[i * f->n / pieces], &z);
     for (size_t i = 0; p.data && p.out && i < f->n && tried < FILES && stk_now() < p.until_s; i++)
         tried += try_file(&p, &f->file[i]);
     *out = p.bytes > 0 ? (struct stk_unpack){.program_s = p.unpack_s / p.bytes,
                                              .loader_s = p.undo_s / p.bytes,
                                              .grows = p.unpacked_bytes / p.bytes}
                        : (struct stk_unpack){0};
+    out->zstd_leaves = z.in > 0 ? z.out / z.in : 0;
+    out->unzstd_s = z.in > 0 ? z.seconds / z.in : 0;
     stk_buf_release(&p.undone);
     stk_buf_release(&p.scratch);
     free(p.data);

@@ -1,4 +1,4 @@
-/* unpack.h - what it costs to unpack compressed data. */
+/* unpack.h - what it costs to unpack compressed data, and what compressing would leave of it. */
 #ifndef STK_TUNE_UNPACK_H
 #define STK_TUNE_UNPACK_H
 
@@ -9,6 +9,8 @@
 struct stk_unpack {
     double program_s, loader_s;
     double grows; /* bytes per stored byte, unpacked, and of a table as arrays; 0: not known */
+    double zstd_leaves; /* bytes per stored byte if zstd packs it; 0: not known */
+    double unzstd_s;    /* CPU seconds per stored byte in which that is unpacked */
 };
 
 /* Tries some of the files, for two seconds at most. tick: called now and then; non-zero: stop. May be

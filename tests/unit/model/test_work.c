@@ -130,6 +130,12 @@ static void the_loader(void)
     /* 64 MiB for each of two ranks at 100 MB/s together, and new memory at 2 GB/s. */
     st.all_Bps = 1e8;
     NEAR(stk_loader_first_s(&st, 64 * MB, 2, 64 * MB), 2 * 64 * MB / 1e8 + 64 * MB / 2e9);
+    /* Decoding on two CPUs; of storage that they serve, its transfer comes on top. */
+    w = stk_loader_work(&st, 1e8);
+    NEAR(stk_loader_io_s(&st, &w, 1, 2), 1);
+    NEAR(stk_loader_io_s(&st, &w, 3, 2), 1.5);
+    st.served = true;
+    NEAR(stk_loader_io_s(&st, &w, 3, 2), 2.5);
     /* Reading is hidden behind computing, but for the first window; or it takes longer. */
     NEAR(stk_loader_run_s(10, 4, 1), 11);
     NEAR(stk_loader_run_s(10, 40, 1), 40);

@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "profileset.h"
-#include "stage/cost_profile.h"
 
 #define GB 1000000000.0
 
@@ -203,8 +202,8 @@ static void rates_of_a_profile(void)
     CHECK(stk_cost_take_profile(&a, "/n/data", &c));
     CHECK(fabs(c.source.read_Bps / 1e8 - 1) < 0.1);
     CHECK(c.source.open_s > 0 && c.target.write_Bps == 7);
-    double waits = a.io_share_main > 0 && a.io_share_main < 1 ? a.io_share_main : 0;
-    NEAR(c.need_Bps / (1200 * block / (100 * (1 - waits))), 1);
+    NEAR(c.need_Bps / (1200 * block / stk_compute_of(&a)), 1);
+    CHECK(stk_compute_of(&a) > 0 && stk_compute_of(&a) < 100);
     stk_analysis_release(&a);
     set_release(&s);
 }
