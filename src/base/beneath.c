@@ -222,7 +222,7 @@ int stk_stat_beneath(int folder, const char *name, struct stat *sb)
 
 /* ---- many of them ---- */
 
-void stk_look_init(struct stk_look *l, int folder, bool outside)
+void stk_stat_walk_init(struct stk_stat_walk *l, int folder, bool outside)
 {
     l->folder = folder;
     l->dir = -1;
@@ -230,7 +230,7 @@ void stk_look_init(struct stk_look *l, int folder, bool outside)
     l->len = 0;
 }
 
-void stk_look_release(struct stk_look *l)
+void stk_stat_walk_release(struct stk_stat_walk *l)
 {
     if (l->dir >= 0)
         close(l->dir);
@@ -238,11 +238,11 @@ void stk_look_release(struct stk_look *l)
 }
 
 /* Opens the folder named by the first n bytes, unless it is open. */
-static int enter_dir(struct stk_look *l, const char *name, size_t n)
+static int enter_dir(struct stk_stat_walk *l, const char *name, size_t n)
 {
     if (l->dir >= 0 && l->len == n && memcmp(l->at, name, n) == 0)
         return 0;
-    stk_look_release(l);
+    stk_stat_walk_release(l);
     errno = ENAMETOOLONG;
     if (n + 1 > sizeof l->at)
         return -1;
@@ -253,7 +253,7 @@ static int enter_dir(struct stk_look *l, const char *name, size_t n)
     return l->dir < 0 ? -1 : 0;
 }
 
-int stk_look(struct stk_look *l, const char *name, struct stat *sb)
+int stk_stat_walk(struct stk_stat_walk *l, const char *name, struct stat *sb)
 {
     if (l->outside)
         return fstatat(l->folder, name, sb, 0);

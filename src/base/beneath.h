@@ -24,14 +24,14 @@ int stk_stat_beneath(int folder, const char *name, struct stat *sb);
 
 /* The same for many names, sorted so that files of one folder are adjacent: the folder stays
  * open. */
-struct stk_look {
+struct stk_stat_walk {
     int folder, dir; /* dir: of the last name, -1: none yet */
     bool outside;    /* links are followed wherever they lead */
     size_t len;      /* of the name of dir, in `at` */
     char at[PATH_MAX];
 };
-void stk_look_init(struct stk_look *l, int folder, bool outside); /* Borrows folder. */
-int stk_look(struct stk_look *l, const char *name, struct stat *sb);
-void stk_look_release(struct stk_look *l);
+void stk_stat_walk_init(struct stk_stat_walk *l, int folder, bool outside); /* Borrows folder. */
+int stk_stat_walk(struct stk_stat_walk *l, const char *name, struct stat *sb);
+void stk_stat_walk_release(struct stk_stat_walk *l);
 
 #endif

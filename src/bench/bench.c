@@ -236,7 +236,7 @@ static void add_rank(struct stk_bench_result *out, const struct stk_bench_rank *
 {
     double all = r->wall_s + r->load_s + r->head_s;
     double use = stk_bench_utilisation(r);
-    stk_tally_merge(&out->io, &r->io);
+    stk_io_tally_merge(&out->io, &r->io);
     stk_histogram_merge(&out->step, &r->step);
     stk_course_merge(&out->course, &r->course);
     out->utilisation += use / out->ranks;
@@ -291,7 +291,7 @@ static double median_wait(const struct stk_bench_result *r)
 
 enum stk_bench_source stk_bench_source(const struct stk_bench_result *r)
 {
-    const struct stk_tally *io = &r->io;
+    const struct stk_io_tally *io = &r->io;
     if (!io->bytes || r->is_virtual)
         return STK_BENCH_FROM_NOWHERE;
     if (r->device_bytes >= 0)

@@ -30,7 +30,7 @@ struct stk_bench_result {
     char why_lost[200];
     struct stk_bench_calibration calibration;
     /* Of all ranks. */
-    struct stk_tally io;
+    struct stk_io_tally io;
     struct stk_histogram step;
     double step_stdev_s;
     struct stk_course course;

@@ -106,7 +106,7 @@ void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint
         b->tally->consecutive++;
     f->fresh = false;
     f->end = off + n;
-    stk_tally_request(b->tally, n, seconds);
+    stk_io_tally_request(b->tally, n, seconds);
 }
 
 #define PARTS 64u /* of a request, at most */

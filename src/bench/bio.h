@@ -11,7 +11,7 @@
 
 struct stk_bio {
     struct stk_bench_clock *clock;
-    struct stk_tally *tally;
+    struct stk_io_tally *tally;
     int dirfd;       /* the data folder. Borrowed */
     const char *dir; /* its name in messages. Borrowed */
     int cache;       /* enum stk_bench_cache */

@@ -16,7 +16,7 @@ struct stk_collective {
     uint64_t members;              /* of a group */
     double start_s;
     struct stk_bench_clock clock;
-    struct stk_tally tally;
+    struct stk_io_tally tally;
     uint8_t *buf;
     /* Of the read that is under way. */
     uint64_t batch;
@@ -103,12 +103,12 @@ int stk_collective_take(struct stk_collective *s, uint64_t batch, double now_s, 
     return rc;
 }
 
-void stk_collective_close(struct stk_collective *s, struct stk_tally *tally)
+void stk_collective_close(struct stk_collective *s, struct stk_io_tally *tally)
 {
     if (!s)
         return;
     stk_together_close(s->together);
-    stk_tally_merge(tally, &s->tally);
+    stk_io_tally_merge(tally, &s->tally);
     stk_comm_close(s->readers);
     stk_comm_close(s->group);
     free(s->buf);

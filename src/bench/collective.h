@@ -19,6 +19,6 @@ int stk_collective_open(const struct stk_bench_config *c, const struct stk_bench
  * stk_lanes_take(). */
 int stk_collective_take(struct stk_collective *s, uint64_t batch, double now_s, double *ready_s,
                         struct stk_err *err);
-void stk_collective_close(struct stk_collective *s, struct stk_tally *tally);
+void stk_collective_close(struct stk_collective *s, struct stk_io_tally *tally);
 
 #endif

@@ -16,7 +16,7 @@ struct preparation {
     struct stk_bench_plan plan;
     struct stk_bench_reader reader;
     struct stk_bench_clock clock;
-    struct stk_tally tally;
+    struct stk_io_tally tally;
     double head_s, load_s;
 };
 
@@ -65,7 +65,7 @@ static int prepare(struct stk_feed *f, struct stk_bench_clock *clock, struct stk
     if (f->patience->stuck)
         return rc;
     *clock = p->clock;
-    stk_tally_merge(&r->io, &p->tally);
+    stk_io_tally_merge(&r->io, &p->tally);
     r->head_s = p->head_s;
     r->load_s += p->load_s;
     free(p);
@@ -161,11 +161,11 @@ void stk_feed_queue(const struct stk_feed *f, uint64_t *ready, uint64_t *slots)
 
 void stk_feed_close(struct stk_feed *f, struct stk_bench_rank *r)
 {
-    struct stk_tally lanes = {0};
+    struct stk_io_tally lanes = {0};
     stk_lanes_close(f->lanes, &lanes);
     if (f->loaded) /* which counts them, whatever the lanes do beside it */
         lanes.samples = 0;
-    stk_tally_merge(&r->io, &lanes);
+    stk_io_tally_merge(&r->io, &lanes);
     if (!f->patience || !f->patience->stuck)
         stk_collective_close(f->collective, &r->io);
     stk_loaded_close(f->loaded, &r->io);

@@ -78,7 +78,7 @@ static int use_cpus(uint64_t n, uint64_t *have, struct stk_err *err)
 static void take_figures(const struct stk_bench_result *r, struct stk_bench_figures *out)
 {
     const struct stk_bench_rank *first = &r->rank[0];
-    const struct stk_tally *io = &r->io;
+    const struct stk_io_tally *io = &r->io;
     double requests = (double)io->requests, opens = (double)io->opens;
     out->epoch_s = r->epoch_s;
     out->wall_s = r->wall_s;

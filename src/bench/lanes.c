@@ -41,7 +41,7 @@ struct lane {
     uint64_t begun_until; /* the same when it last began */
     struct stk_bench_plan plan;
     struct stk_bench_clock clock;
-    struct stk_tally tally;
+    struct stk_io_tally tally;
     struct stk_bench_reader reader;
     pthread_t thread;
     bool running;
@@ -468,7 +468,7 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
     while (rc == 0 && started < lanes)
         rc = start_lane(l, started++, err);
     if (rc < 0) {
-        struct stk_tally none = {0};
+        struct stk_io_tally none = {0};
         l->nlanes = started;
         stk_lanes_close(l, &none);
         return rc;
@@ -477,7 +477,7 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
     return 0;
 }
 
-void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
+void stk_lanes_close(struct stk_lanes *l, struct stk_io_tally *tally)
 {
     if (!l || l->stuck) /* its threads use it */
         return;
@@ -490,7 +490,7 @@ void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally)
             pthread_join(l->lane[i].thread, NULL);
         stk_bench_reader_release(&l->lane[i].reader);
         pthread_cond_destroy(&l->lane[i].go);
-        stk_tally_merge(tally, &l->lane[i].tally);
+        stk_io_tally_merge(tally, &l->lane[i].tally);
     }
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->filled);

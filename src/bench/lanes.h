@@ -47,6 +47,6 @@ int stk_lanes_take(struct stk_lanes *l, uint64_t batch, double now_s, double *re
 /* Batches that were read and not taken yet, and the most there can be. */
 void stk_lanes_queue(struct stk_lanes *l, uint64_t *ready, uint64_t *slots);
 /* Stops the threads and adds their tallies to *tally. A thread whose read hangs is left behind. */
-void stk_lanes_close(struct stk_lanes *l, struct stk_tally *tally);
+void stk_lanes_close(struct stk_lanes *l, struct stk_io_tally *tally);
 
 #endif

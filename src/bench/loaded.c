@@ -258,18 +258,18 @@ int stk_loaded_take(struct stk_loaded *l, uint64_t step, double now_s, double *r
     return rc;
 }
 
-void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally)
+void stk_loaded_close(struct stk_loaded *l, struct stk_io_tally *tally)
 {
     struct stk_loader_stats st = {0};
     if (!l)
         return;
     if (l->loader) {
         stk_loader_stats(l->loader, &st);
-        struct stk_tally io = {.samples = st.samples, .asked_bytes = st.bytes_asked};
+        struct stk_io_tally io = {.samples = st.samples, .asked_bytes = st.bytes_asked};
         io.bytes = st.bytes_read;
         io.requests = st.reads;
         io.opens = st.opens;
-        stk_tally_merge(tally, &io);
+        stk_io_tally_merge(tally, &io);
     }
     release(l);
 }

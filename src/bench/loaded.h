@@ -29,6 +29,6 @@ double stk_loaded_ready_s(const struct stk_loaded *l, uint64_t step);
 int stk_loaded_take(struct stk_loaded *l, uint64_t step, double now_s, double *ready_s,
                     struct stk_err *err);
 /* NULL is fine. What hangs is left behind. */
-void stk_loaded_close(struct stk_loaded *l, struct stk_tally *tally);
+void stk_loaded_close(struct stk_loaded *l, struct stk_io_tally *tally);
 
 #endif

@@ -45,7 +45,7 @@ struct stk_bench_rank {
     struct stk_histogram step; /* ns per measured step */
     double step_square_s;      /* the sum of their squares, in seconds */
     struct stk_course course;  /* of all steps; without evaluations, as wall_s */
-    struct stk_tally io;
+    struct stk_io_tally io;
     int64_t device_bytes;  /* read from storage, by the kernel's count; -1: unknown */
     uint64_t memory_bytes; /* largest resident size */
 };

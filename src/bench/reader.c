@@ -179,7 +179,7 @@ static size_t request_bytes(const struct stk_workload *w)
 
 int stk_bench_reader_init(struct stk_bench_reader *r, const struct stk_workload *w,
                           const struct stk_bench_data *data, struct stk_bench_clock *clock,
-                          struct stk_tally *tally, struct stk_err *err)
+                          struct stk_io_tally *tally, struct stk_err *err)
 {
     *r = (struct stk_bench_reader){.w = w, .file = STK_BIO_NONE, .current = UINT64_MAX};
     r->kind = stk_bench_kind_of(w->dataset.format);

@@ -63,7 +63,7 @@ const struct stk_bench_kind *stk_bench_kind_of(int format);
 /* data: borrowed. Caller frees with stk_bench_reader_release(), also on error. */
 int stk_bench_reader_init(struct stk_bench_reader *r, const struct stk_workload *w,
                           const struct stk_bench_data *data, struct stk_bench_clock *clock,
-                          struct stk_tally *tally, struct stk_err *err);
+                          struct stk_io_tally *tally, struct stk_err *err);
 /* The requests before the first step. */
 int stk_bench_reader_head(struct stk_bench_reader *r, struct stk_err *err);
 /* Reads a sample, then takes the time that decoding it needs. */

@@ -3,16 +3,16 @@
 
 #define K 1024ull
 
-const uint64_t stk_tally_limit[STK_TALLY_COUNTS] = {
+const uint64_t stk_io_tally_limit[STK_TALLY_COUNTS] = {
     100, K, 10 * K, 100 * K, K *K, 4 * K *K, 10 * K *K, 100 * K *K, K *K *K, UINT64_MAX};
-const char *const stk_tally_bin_name[STK_TALLY_COUNTS] = {
+const char *const stk_io_tally_bin_name[STK_TALLY_COUNTS] = {
     "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
     "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
 
-static void count_size(struct stk_tally *t, uint64_t bytes, uint64_t n)
+static void count_size(struct stk_io_tally *t, uint64_t bytes, uint64_t n)
 {
     for (int i = 0; i < STK_TALLY_SIZES; i++) {
-        struct stk_tally_size *s = &t->size[i];
+        struct stk_io_tally_size *s = &t->size[i];
         if (s->count && s->bytes != bytes)
             continue;
         s->bytes = bytes;
@@ -22,10 +22,10 @@ static void count_size(struct stk_tally *t, uint64_t bytes, uint64_t n)
     t->other_sizes += n;
 }
 
-void stk_tally_request(struct stk_tally *t, uint64_t bytes, double seconds)
+void stk_io_tally_request(struct stk_io_tally *t, uint64_t bytes, double seconds)
 {
     int b = 0;
-    while (bytes > stk_tally_limit[b])
+    while (bytes > stk_io_tally_limit[b])
         b++;
     t->bin[b]++;
     t->requests++;
@@ -37,7 +37,7 @@ void stk_tally_request(struct stk_tally *t, uint64_t bytes, double seconds)
         stk_histogram_add(&t->rate, (uint64_t)((double)bytes / seconds));
 }
 
-void stk_tally_merge(struct stk_tally *into, const struct stk_tally *from)
+void stk_io_tally_merge(struct stk_io_tally *into, const struct stk_io_tally *from)
 {
     into->samples += from->samples;
     into->asked_bytes += from->asked_bytes;
@@ -61,9 +61,9 @@ void stk_tally_merge(struct stk_tally *into, const struct stk_tally *from)
     stk_histogram_merge(&into->rate, &from->rate);
 }
 
-struct stk_tally_size stk_tally_common(const struct stk_tally *t)
+struct stk_io_tally_size stk_io_tally_common(const struct stk_io_tally *t)
 {
-    struct stk_tally_size most = {0, 0};
+    struct stk_io_tally_size most = {0, 0};
     for (int i = 0; i < STK_TALLY_SIZES; i++)
         if (t->size[i].count > most.count)
             most = t->size[i];

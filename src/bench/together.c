@@ -182,7 +182,7 @@ int stk_together_read(struct stk_together *t, uint64_t batch, struct stk_bench_p
 
 int stk_together_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
                       struct stk_comm *readers, struct stk_bench_clock *clock,
-                      struct stk_tally *tally, struct stk_together **out, struct stk_err *err)
+                      struct stk_io_tally *tally, struct stk_together **out, struct stk_err *err)
 {
     struct stk_together *t = calloc(1, sizeof *t);
     bool all = stk_comm_has_mpiio(readers);

@@ -13,7 +13,7 @@ struct stk_together;
  * tally. All are borrowed. Caller closes with stk_together_close(). */
 int stk_together_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
                       struct stk_comm *readers, struct stk_bench_clock *clock,
-                      struct stk_tally *tally, struct stk_together **out, struct stk_err *err);
+                      struct stk_io_tally *tally, struct stk_together **out, struct stk_err *err);
 /* Reads what this reader's group needs for a batch; *bytes: how much of it are samples. patience is
  * told of every request. */
 int stk_together_read(struct stk_together *t, uint64_t batch, struct stk_bench_patience *patience,

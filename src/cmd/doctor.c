@@ -52,7 +52,7 @@ static void tell(void *user)
 
 static int show(struct stk_run *run, const struct stk_survey *survey)
 {
-    struct stk_part part[STK_PARTS_MAX];
+    struct stk_build_part part[STK_PARTS_MAX];
     struct stk_build build = {part, stk_list_parts(part), stk_jail_locks()};
     struct stk_doctor d = {survey, &build, stk_columns(run)};
     struct stk_buf text = STK_BUF_INIT;

@@ -6,6 +6,6 @@
 
 #define STK_PARTS_MAX 80
 /* Returns their number. */
-size_t stk_list_parts(struct stk_part part[STK_PARTS_MAX]);
+size_t stk_list_parts(struct stk_build_part part[STK_PARTS_MAX]);
 
 #endif

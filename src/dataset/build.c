@@ -68,7 +68,7 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
     const char *name = file_name(b, f->file), *key = NULL;
     size_t key_len = b->file[f->file].name_len;
     struct stat sb;
-    if (stk_look(&f->look, name, &sb) < 0)
+    if (stk_stat_walk(&f->look, name, &sb) < 0)
         return stk_err_sys(err, f->path, "stat");
     f->rec.size = (uint64_t)sb.st_size;
     f->rec.mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
@@ -106,7 +106,7 @@ static int begin_check(struct file_sink *f, struct stk_src *src, struct stk_err 
     unsigned helpers = b->walk->nfiles < b->nworkers ? b->nworkers - 1 : 0;
     int rc = stk_check_open(b->o->checker, format, src, f->file, helpers, &f->check, err);
     if (rc == 0)
-        stk_src_set_feed(src, stk_check_feed(f->check));
+        stk_src_set_blocks(src, stk_check_feed(f->check));
     return rc;
 }
 
@@ -209,7 +209,7 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->parts);
     stk_buf_release(&f->key);
     stk_notes_release(&f->notes);
-    stk_look_release(&f->look);
+    stk_stat_walk_release(&f->look);
 }
 
 static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,
@@ -273,7 +273,7 @@ static int list_group(void *user, uint64_t item, unsigned thread, struct stk_err
     struct group *grp = &b->group[item];
     struct group_state g = {.b = b, .w = &b->worker[thread]};
     struct file_sink f = {.base.event = stk_build_event, .g = &g};
-    stk_look_init(&f.look, b->walk->rootfd, b->walk->outside);
+    stk_stat_walk_init(&f.look, b->walk->rootfd, b->walk->outside);
     struct stk_lister l;
     bool tree = b->walk->format->caps & STK_CAN_TREE;
     stk_lister_init(&l, &f.base, NULL, &b->o->list);

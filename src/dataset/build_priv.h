@@ -95,7 +95,7 @@ struct file_sink {
     struct stk_buf parts;                /* of the sample that is open */
     struct stk_buf key;
     struct stk_notes notes; /* of this file */
-    struct stk_look look;   /* for files of a folder, which are not opened */
+    struct stk_stat_walk look; /* for files of a folder, which are not opened */
     bool open, open_has_key;
     struct stk_src *src;
     struct stk_check *check;             /* checks this file's records during listing, or NULL */

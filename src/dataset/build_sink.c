@@ -292,7 +292,7 @@ static int check_record(struct file_sink *f, const struct stk_event *e, uint32_t
 {
     uint64_t n = f->rec.nsamples, mean = (e->a + e->b) / n;
     if (n <= FEED_SAMPLE && mean > FEED_RECORD * (n == FEED_SAMPLE ? 1 : FEED_SAMPLE / n)) {
-        stk_src_set_feed(f->src, NULL);
+        stk_src_set_blocks(f->src, NULL);
         stk_check_close(f->check, false, NULL);
         f->check = NULL;
         return 0;

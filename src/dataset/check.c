@@ -39,7 +39,7 @@ struct block {
 };
 
 struct stk_check {
-    struct stk_feed feed;
+    struct stk_blocks feed;
     struct stk_checker *checker;
     const struct stk_format *format;
     const char *path;
@@ -128,7 +128,7 @@ static void check_block(struct stk_check *k, const struct block *b, struct stk_s
 {
     const struct record *r = (const void *)b->records.data;
     for (size_t i = 0; i < b->records.len / sizeof *r; i++)
-        check_record(k, &r[i], b->data + (r[i].off - k->format->head - b->number * STK_FEED_BLOCK),
+        check_record(k, &r[i], b->data + (r[i].off - k->format->head - b->number * STK_SRC_BLOCK),
                      s);
 }
 
@@ -147,8 +147,8 @@ static void read_ahead(struct stk_check *k, uint64_t off)
 
 static void read_block(struct stk_check *k, struct block *b)
 {
-    uint64_t off = b->number * STK_FEED_BLOCK;
-    size_t want = k->size - off < STK_FEED_BLOCK ? (size_t)(k->size - off) : STK_FEED_BLOCK, got;
+    uint64_t off = b->number * STK_SRC_BLOCK;
+    size_t want = k->size - off < STK_SRC_BLOCK ? (size_t)(k->size - off) : STK_SRC_BLOCK, got;
     b->err = (struct stk_err){0};
     b->rc = 0;
     b->len = want;
@@ -234,7 +234,7 @@ static void *helper(void *arg)
 /* ---- what the listing calls ---- */
 
 /* While the block is not loaded, the listing thread reads and checks like the others. */
-static int feed_get(struct stk_feed *f, uint64_t number, const uint8_t **p, struct stk_err *err)
+static int feed_get(struct stk_blocks *f, uint64_t number, const uint8_t **p, struct stk_err *err)
 {
     struct stk_check *k = (struct stk_check *)f;
     struct block *b = &k->ring[number % k->nring];
@@ -263,7 +263,7 @@ static uint64_t frame_end(const struct stk_check *k, const struct record *r)
  * when it is finished. */
 static bool join(struct stk_check *k, const struct record *r, const struct block *b)
 {
-    uint64_t begin = b->number * STK_FEED_BLOCK, end = begin + b->len;
+    uint64_t begin = b->number * STK_SRC_BLOCK, end = begin + b->len;
     uint64_t from = frame_begin(k, r), to = frame_end(k, r);
     from = from > begin ? from : begin;
     uint64_t until = to < end ? to : end;
@@ -285,7 +285,7 @@ static void deal(struct stk_check *k, struct block *b)
 {
     struct record *r = (void *)k->listed.data;
     size_t n = k->listed.len / sizeof *r, i = 0;
-    uint64_t begin = b->number * STK_FEED_BLOCK, end = begin + b->len;
+    uint64_t begin = b->number * STK_SRC_BLOCK, end = begin + b->len;
     for (; i < n && frame_begin(k, &r[i]) < end; i++) {
         bool whole = frame_begin(k, &r[i]) >= begin && frame_end(k, &r[i]) <= end;
         if (whole)
@@ -299,7 +299,7 @@ static void deal(struct stk_check *k, struct block *b)
         memmove(r, r + i, k->listed.len);
 }
 
-static int feed_done(struct stk_feed *f, uint64_t number, struct stk_err *err)
+static int feed_done(struct stk_blocks *f, uint64_t number, struct stk_err *err)
 {
     struct stk_check *k = (struct stk_check *)f;
     const uint8_t *p;
@@ -321,7 +321,7 @@ int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const stru
                      struct stk_err *err)
 {
     struct record r = {.off = off, .len = len, .codec = codec};
-    if (frame_begin(k, &r) < k->passed * STK_FEED_BLOCK) {
+    if (frame_begin(k, &r) < k->passed * STK_SRC_BLOCK) {
         k->missed = true; /* its first block is gone: the listing looked past it first */
         return 0;
     }
@@ -329,7 +329,7 @@ int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const stru
     return stk_buf_check(&k->listed, err);
 }
 
-struct stk_feed *stk_check_feed(struct stk_check *k)
+struct stk_blocks *stk_check_feed(struct stk_check *k)
 {
     return &k->feed;
 }
@@ -357,23 +357,23 @@ int stk_check_open(struct stk_checker *c, const struct stk_format *f, const stru
     struct stk_check *k = calloc(1, sizeof *k);
     if (!k)
         return stk_err_nomem(err, sizeof *k);
-    k->feed = (struct stk_feed){.get = feed_get, .done = feed_done};
+    k->feed = (struct stk_blocks){.get = feed_get, .done = feed_done};
     k->checker = c;
     k->format = f;
     k->path = stk_src_path(src);
     k->fd = stk_src_fd(src);
     k->file = file;
     k->size = stk_src_size(src);
-    k->nblocks = (k->size + STK_FEED_BLOCK - 1) / STK_FEED_BLOCK;
+    k->nblocks = (k->size + STK_SRC_BLOCK - 1) / STK_SRC_BLOCK;
     stk_sample_init(&k->sample);
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     helpers = helpers > MAX_HELPERS ? MAX_HELPERS : helpers;
     unsigned nring = (helpers + 1) * OWN_BLOCKS;
     for (; k->nring < nring; k->nring++)
-        if (!(k->ring[k->nring].data = malloc(STK_FEED_BLOCK))) {
+        if (!(k->ring[k->nring].data = malloc(STK_SRC_BLOCK))) {
             check_free(k);
-            return stk_err_nomem(err, STK_FEED_BLOCK);
+            return stk_err_nomem(err, STK_SRC_BLOCK);
         }
     pthread_mutex_lock(&k->lock);
     while (k->nthreads < helpers && pthread_create(&k->thread[k->nthreads], NULL, helper, k) == 0)
@@ -404,7 +404,7 @@ static int pass_rest(struct stk_check *k, struct stk_err *err)
         uint64_t before = k->listed.len, at = frame_begin(k, r) + k->joined.len;
         if (frame_end(k, r) - frame_begin(k, r) > JOIN_MAX)
             break;
-        rc = feed_done(&k->feed, at / STK_FEED_BLOCK, err);
+        rc = feed_done(&k->feed, at / STK_SRC_BLOCK, err);
         if (rc == 0 && k->listed.len == before && k->joined.len == 0)
             break; /* a record before the remaining blocks: out of order */
     }

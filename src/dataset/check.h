@@ -33,7 +33,7 @@ struct stk_check; /* of a file */
 int stk_check_open(struct stk_checker *c, const struct stk_format *f, const struct stk_src *src,
                    uint32_t file, unsigned helpers, struct stk_check **out, struct stk_err *err);
 /* What the listing reads from. Borrowed. */
-struct stk_feed *stk_check_feed(struct stk_check *k);
+struct stk_blocks *stk_check_feed(struct stk_check *k);
 /* Adds a record at off, after its frame's head. Call in ascending order. */
 int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const struct stk_codec *codec,
                      struct stk_err *err);

@@ -330,7 +330,7 @@ static int on_check(void *user, struct stk_err *err)
 }
 
 static int add_checks(const struct stk_walk *w, const struct opening *how,
-                      const struct stk_target *t, struct stk_err *err)
+                      const struct stk_new_index *t, struct stk_err *err)
 {
     struct checking c = {.how = how};
     pthread_mutex_init(&c.lock, NULL);
@@ -341,7 +341,7 @@ static int add_checks(const struct stk_walk *w, const struct opening *how,
 
 /* The index of the walked files, in t. */
 static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
-                      struct stk_target *t, struct stk_err *err)
+                      struct stk_new_index *t, struct stk_err *err)
 {
     bool packed = replaces_packed(ds, how);
     struct stk_build_options b = {.list = ds->list,
@@ -360,7 +360,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
     if (rc == 0 && b.checks && !ds->problems.count)
         rc = add_checks(w, how, t, err);
     /* An index of damaged data is only used in this run: the next must see the damage itself. */
-    bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t, &w->readers);
+    bool published = rc == 0 && ds->problems.count == 0 && stk_new_index_publish(t, &w->readers);
     if (rc == 0)
         rc = stk_index_open_fd(t->fd, published ? t->at : ds->path, &ds->index, err);
     if (rc == 0 && !(ds->index_path = strdup(published ? t->at : "")))
@@ -374,7 +374,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
 static int build(struct stk_dataset *ds, const struct opening *how, int *first, struct stk_err *err)
 {
     struct stk_walk w;
-    struct stk_target t = {.fd = -1, .number = -1, .file = STK_NEW_INIT};
+    struct stk_new_index t = {.fd = -1, .number = -1, .file = STK_NEW_INIT};
     int rc = make_walk(ds, how->o, &w, &ds->problems, err);
     ds->format = w.format;
     if (rc == 0 && ds->problems.count && !how->collect)
@@ -386,12 +386,12 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
         rc = compare_entry(ds, how, true, err);
     bool asked = rc == 0 && stk_fit_listing(ds, how->o, found_out(&w));
     if (rc == 0)
-        rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
+        rc = stk_new_index_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
     if (rc == 0)
         rc = build_into(ds, how, &w, &t, err);
     bool full = rc == STK_E_SYS && t.at && strcmp(err->path, t.at) == 0;
     *first = full ? t.number + 1 : STK_PLACES;
-    stk_target_close(&t);
+    stk_new_index_close(&t);
     stk_walk_release(&w);
     return rc;
 }

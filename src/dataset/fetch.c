@@ -399,7 +399,7 @@ static int decode_point(const struct stk_dataset *ds, uint64_t x, const struct s
     if (!pt || pt->decoded_len > (1u << 30))
         return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
                            "damaged index: a compressed extent without access point");
-    struct stk_point at = {.in_off = e->offset,
+    struct stk_access_point at = {.in_off = e->offset,
                            .in_len = e->length,
                            .decoded_len = pt->decoded_len,
                            .bits = stk_point_bits(pt),

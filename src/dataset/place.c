@@ -127,10 +127,10 @@ char *stk_place_beside(const char *data, const char *whole, bool *inside)
 
 /* ---- the file ---- */
 
-#define NO_TARGET ((struct stk_target){.fd = -1, .number = -1, .file = STK_NEW_INIT})
+#define NO_TARGET ((struct stk_new_index){.fd = -1, .number = -1, .file = STK_NEW_INIT})
 
-int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
-                    struct stk_err *err)
+int stk_new_index_open(struct stk_new_index *t, char *const place[STK_PLACES], int first,
+                       struct stk_err *err)
 {
     *t = NO_TARGET;
     for (int i = first; i < STK_PLACES && place[i]; i++) {
@@ -147,7 +147,7 @@ int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int fir
     return t->fd < 0 ? t->fd : 0;
 }
 
-bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers)
+bool stk_new_index_publish(struct stk_new_index *t, const struct stk_readers *readers)
 {
     if (!t->file.tmp)
         return false;
@@ -159,7 +159,7 @@ bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers)
     return stk_new_commit(&t->file, NULL) == 0;
 }
 
-void stk_target_close(struct stk_target *t)
+void stk_new_index_close(struct stk_new_index *t)
 {
     if (t->fd >= 0 && t->fd != t->file.fd)
         close(t->fd);

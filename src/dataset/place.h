@@ -30,7 +30,7 @@ char *stk_place_beside(const char *data, const char *whole, bool *inside);
     "--beside names another place on the same storage"
 
 /* A file for building an index: in its folder until it is published, or nameless. */
-struct stk_target {
+struct stk_new_index {
     int fd;         /* descriptor of the new index. Borrowed from file, or owned */
     int number;     /* of the place, -1: nameless */
     const char *at; /* the place. Borrowed, NULL: nameless */
@@ -38,12 +38,12 @@ struct stk_target {
 };
 
 /* Opens at the first writable place from `first` on, else nameless. Caller closes with
- * stk_target_close(). */
-int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
-                    struct stk_err *err);
+ * stk_new_index_close(). */
+int stk_new_index_open(struct stk_new_index *t, char *const place[STK_PLACES], int first,
+                       struct stk_err *err);
 /* Makes it durable and renames it; users who may read the data may read it. False: it stays
  * nameless, usable only in this process. fd is unchanged. */
-bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers);
-void stk_target_close(struct stk_target *t);
+bool stk_new_index_publish(struct stk_new_index *t, const struct stk_readers *readers);
+void stk_new_index_close(struct stk_new_index *t);
 
 #endif

@@ -328,7 +328,7 @@ bool stk_event_texts(const void *blob, size_t len, const char *text[3])
 
 /* ---- byte ranges, in plain and in compressed files ---- */
 
-int64_t stk_list_point(struct stk_lister *l, const struct stk_point *p,
+int64_t stk_list_point(struct stk_lister *l, const struct stk_access_point *p,
                        const struct stk_chain *tail, struct stk_err *err)
 {
     struct stk_chain c = {.nsteps = 1, .step[0].id = STK_FILTER_RESUME};
@@ -353,7 +353,7 @@ int stk_list_at(struct stk_lister *l, uint64_t off, struct stk_err *err)
 /* Reports the extents of the access points that are complete (last: also the open one). */
 static int drain_points(struct stk_lister *l, bool last, struct stk_err *err)
 {
-    struct stk_point p;
+    struct stk_access_point p;
     while (stk_src_take_point(l->src, last, &p)) {
         int64_t extent = stk_list_point(l, &p, NULL, err);
         free(p.window);

@@ -91,21 +91,21 @@ uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a 
 
 /*
  * Supplies a plain file's bytes in place of the source's own window, to a caller that must see all
- * of them while the file is listed (verify): blocks of STK_FEED_BLOCK bytes, fewer at the end.
+ * of them while the file is listed (verify): blocks of STK_SRC_BLOCK bytes, fewer at the end.
  */
-#define STK_FEED_BLOCK (256u << 10) /* two of them stay in a core's own cache */
-struct stk_feed {
+#define STK_SRC_BLOCK (256u << 10) /* two of them stay in a core's own cache */
+struct stk_blocks {
     /* The bytes of a block. Borrowed until done() of it. */
-    int (*get)(struct stk_feed *f, uint64_t block, const uint8_t **p, struct stk_err *err);
+    int (*get)(struct stk_blocks *f, uint64_t block, const uint8_t **p, struct stk_err *err);
     /* The listing has passed the block (called for each in order, up to the last one fetched). */
-    int (*done)(struct stk_feed *f, uint64_t block, struct stk_err *err);
+    int (*done)(struct stk_blocks *f, uint64_t block, struct stk_err *err);
 };
 /* From now on peeks go to the feed; NULL: to the file again. */
-void stk_src_set_feed(struct stk_src *s, struct stk_feed *f);
+void stk_src_set_blocks(struct stk_src *s, struct stk_blocks *f);
 int stk_src_fd(const struct stk_src *s);
 
 /* An access point into a compressed file: from here `decoded_len` bytes can be inflated. */
-struct stk_point {
+struct stk_access_point {
     uint64_t in_off, in_len;      /* stored bytes */
     uint64_t out_off, decoded_len;
     unsigned bits;                /* bits of the byte before in_off that belong to it
@@ -116,7 +116,8 @@ struct stk_point {
 };
 #define STK_POINT_LEAD ((1u << 29) - 1) /* the longest */
 /* Stores the n bytes before a point as its window (none for n 0). Caller frees p->window. */
-int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struct stk_err *err);
+int stk_access_point_window(struct stk_access_point *p, const uint8_t *before, size_t n,
+                            struct stk_err *err);
 /* Decodes forward to `off` (as peeking would). */
 int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err);
 /* Decodes `step` more bytes, or to the end, where a compressed file has its checksum. 1: there is
@@ -129,13 +130,13 @@ bool stk_src_told_damage(const struct stk_src *s);
 uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begins, uint64_t *ends);
 /* Takes the next finished point in order (last: also the open one). False: none. Caller frees
  * p->window with free(). */
-bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p);
+bool stk_src_take_point(struct stk_src *s, bool last, struct stk_access_point *p);
 /* Inflates exactly p->decoded_len bytes from a point's stored bytes (p->in_len of them). */
-int stk_point_decode(const struct stk_point *p, const uint8_t *in, uint8_t *out, const char *path,
-                     struct stk_err *err);
-int stk_point_damaged(const struct stk_point *p, const char *path, struct stk_err *err);
+int stk_point_decode(const struct stk_access_point *p, const uint8_t *in, uint8_t *out,
+                     const char *path, struct stk_err *err);
+int stk_point_damaged(const struct stk_access_point *p, const char *path, struct stk_err *err);
 /* An extent that begins at a point, like stk_list_extent(); tail: further filters, or NULL. */
-int64_t stk_list_point(struct stk_lister *l, const struct stk_point *p,
+int64_t stk_list_point(struct stk_lister *l, const struct stk_access_point *p,
                        const struct stk_chain *tail, struct stk_err *err);
 /* Reports the position of a listing that examines much and lists nothing. */
 int stk_list_at(struct stk_lister *l, uint64_t off, struct stk_err *err);

@@ -57,7 +57,7 @@ struct stk_src {
     uint64_t advised;  /* end of the read-ahead hint */
     unsigned peeks;    /* in the current window */
     bool dense;
-    struct stk_feed *feed; /* alternative source of the bytes, or NULL */
+    struct stk_blocks *feed; /* alternative source of the bytes, or NULL */
     uint64_t fed;          /* blocks the listing has passed */
     struct stream *st;     /* NULL: plain */
 };
@@ -233,7 +233,7 @@ static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err 
 
 /* ---- files with a feed ---- */
 
-void stk_src_set_feed(struct stk_src *s, struct stk_feed *f)
+void stk_src_set_blocks(struct stk_src *s, struct stk_blocks *f)
 {
     s->feed = f;
     s->fed = 0;
@@ -249,24 +249,24 @@ int stk_src_fd(const struct stk_src *s)
 static int fed_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p,
                     struct stk_err *err)
 {
-    uint64_t block = off / STK_FEED_BLOCK;
-    size_t at = (size_t)(off % STK_FEED_BLOCK);
+    uint64_t block = off / STK_SRC_BLOCK;
+    size_t at = (size_t)(off % STK_SRC_BLOCK);
     int rc = 0;
-    if (n > STK_FEED_BLOCK || block < s->fed) { /* too many blocks, or a released one */
+    if (n > STK_SRC_BLOCK || block < s->fed) { /* too many blocks, or a released one */
         rc = plain_fill(s, off, n, err);
         *p = s->win.data;
         return rc;
     }
     while (rc == 0 && s->fed < block)
         rc = s->feed->done(s->feed, s->fed++, err);
-    if (rc < 0 || n <= STK_FEED_BLOCK - at) {
+    if (rc < 0 || n <= STK_SRC_BLOCK - at) {
         rc = rc < 0 ? rc : s->feed->get(s->feed, block, p, err);
         *p = rc < 0 ? NULL : *p + at;
         return rc;
     }
     stk_buf_reset(&s->win);
     while (rc == 0 && n) {
-        size_t k = n < STK_FEED_BLOCK - at ? n : STK_FEED_BLOCK - at;
+        size_t k = n < STK_SRC_BLOCK - at ? n : STK_SRC_BLOCK - at;
         rc = s->feed->get(s->feed, block, p, err);
         if (rc == 0)
             stk_buf_put(&s->win, *p + at, k);
@@ -318,7 +318,8 @@ static int stream_fail(struct stk_src *s, const char *what, struct stk_err *err)
     return broken(s, err);
 }
 
-int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struct stk_err *err)
+int stk_access_point_window(struct stk_access_point *p, const uint8_t *before, size_t n,
+                            struct stk_err *err)
 {
     uLongf cap = compressBound(n);
     p->window = NULL;
@@ -339,8 +340,8 @@ int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struc
 static int save_window(struct stk_src *s, struct point_mark *m, struct stk_err *err)
 {
     size_t n = s->win.len < HISTORY ? s->win.len : HISTORY;
-    struct stk_point p;
-    int rc = stk_point_window(&p, n ? s->win.data + s->win.len - n : NULL, n, err);
+    struct stk_access_point p;
+    int rc = stk_access_point_window(&p, n ? s->win.data + s->win.len - n : NULL, n, err);
     m->window = p.window;
     m->window_len = p.window_len;
     return rc;
@@ -524,7 +525,7 @@ uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begin
     return lo;
 }
 
-bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
+bool stk_src_take_point(struct stk_src *s, bool last, struct stk_access_point *p)
 {
     struct stream *st = s->st;
     size_t i = st->taken;
@@ -534,7 +535,7 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
     struct point_mark *m = &st->mark[i];
     uint64_t in_end = open ? st->in_off - st->z.avail_in : st->mark[i + 1].in_off;
     uint64_t out_end = open ? st->out : st->mark[i + 1].out_off;
-    *p = (struct stk_point){.in_off = m->in_off,
+    *p = (struct stk_access_point){.in_off = m->in_off,
                             .in_len = in_end - m->in_off,
                             .out_off = m->out_off,
                             .decoded_len = out_end - m->out_off,
@@ -551,7 +552,7 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
 }
 
 /* Starts a decoder at the point. */
-static int point_begin(z_stream *z, const struct stk_point *p, const uint8_t *in)
+static int point_begin(z_stream *z, const struct stk_access_point *p, const uint8_t *in)
 {
     uint8_t history[HISTORY];
     uLongf n = sizeof history;
@@ -580,7 +581,8 @@ static bool point_inflate(z_stream *z, uint8_t *out, size_t n)
     return !z->avail_out;
 }
 
-static bool point_decode(z_stream *z, const struct stk_point *p, const uint8_t *in, uint8_t *out)
+static bool point_decode(z_stream *z, const struct stk_access_point *p, const uint8_t *in,
+                         uint8_t *out)
 {
     bool good = point_begin(z, p, in) == Z_OK;
     size_t n, most = p->decoded_len ? (size_t)p->decoded_len : 1;
@@ -592,14 +594,14 @@ static bool point_decode(z_stream *z, const struct stk_point *p, const uint8_t *
     return good && point_inflate(z, out, (size_t)p->decoded_len);
 }
 
-int stk_point_damaged(const struct stk_point *p, const char *path, struct stk_err *err)
+int stk_point_damaged(const struct stk_access_point *p, const char *path, struct stk_err *err)
 {
     return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)p->in_off,
                        "damaged compressed data (or an index of another file)");
 }
 
-int stk_point_decode(const struct stk_point *p, const uint8_t *in, uint8_t *out, const char *path,
-                     struct stk_err *err)
+int stk_point_decode(const struct stk_access_point *p, const uint8_t *in, uint8_t *out,
+                     const char *path, struct stk_err *err)
 {
     if (p->bits > 7 || p->in_len > UINT32_MAX || p->decoded_len > UINT32_MAX)
         return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)p->in_off,

@@ -139,7 +139,7 @@ static void take_stat(struct stk_tree *t, struct stk_proc *p, const struct stk_p
     p->examined = p->examined && !other_program;
     if (other_program && t->rules.ask) {
         p->ours = p->above = p->barred = p->again = false;
-        p->member = (struct stk_member){.rank = -1};
+        p->member = (struct stk_proc_step){.rank = -1};
     }
 }
 

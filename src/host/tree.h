@@ -10,7 +10,7 @@
 #include "host/proc.h"
 
 /* The place of a process in a job, inherited by its descendants. */
-struct stk_member {
+struct stk_proc_step {
     char step[16];  /* "0", "batch"; "": unknown */
     int64_t rank;   /* in its step; -1: none */
     bool elsewhere; /* on another node of the job, if several nodes are one machine */
@@ -26,7 +26,7 @@ struct stk_proc {
     bool barred; /* neither it nor its descendants are ours, wherever they come from */
     bool again;  /* could not be read: ask() is called again at the next look */
     bool alive, fresh, undecided;
-    struct stk_member member;
+    struct stk_proc_step member;
     /* For the user of the tree, which keeps it while the process lives, and afterwards if it is
      * ours. */
     bool examined; /* reset when it executes another program */

@@ -206,7 +206,7 @@ void stk_image_free(struct stk_image *im)
 {
     if (!im)
         return;
-    stk_sink_release(&im->sink);
+    stk_scaler_release(&im->sink);
     free(im->bytes.p);
     free(im->row.p);
     free(im->whole.p);

@@ -209,7 +209,7 @@ static uint32_t cut_columns(struct jpeg *j)
 {
 #if PARTIAL
     struct jpeg_decompress_struct *d = &j->d;
-    const struct stk_sink *s = &j->im->sink;
+    const struct stk_scaler *s = &j->im->sink;
     JDIMENSION begin = s->col_begin ? s->col_begin - 1 : 0, width = d->output_width - begin;
     for (int i = 0; i < d->num_components; i++) /* rarer factors failed until 3.0 */
         if (d->comp_info[i].h_samp_factor > 2 || d->comp_info[i].v_samp_factor > 2)
@@ -258,7 +258,7 @@ static void widen(uint8_t *p, size_t pixels)
 static void read_rows(struct jpeg *j, uint8_t *row)
 {
     struct jpeg_decompress_struct *d = &j->d;
-    struct stk_sink *s = &j->im->sink;
+    struct stk_scaler *s = &j->im->sink;
     while (d->output_scanline < s->row_end) {
         jpeg_read_scanlines(d, &row, 1);
         if (d->out_color_space == JCS_CMYK)
@@ -267,7 +267,7 @@ static void read_rows(struct jpeg *j, uint8_t *row)
             widen(row, d->output_width);
         if (s->frame.channels == 1 && d->output_components > 1)
             stk_row_luma(row, row, d->output_width);
-        stk_sink_row(s, row);
+        stk_scaler_row(s, row);
     }
 }
 
@@ -298,14 +298,14 @@ static void read_direct(struct jpeg *j)
 static int read_through_sink(struct jpeg *j)
 {
     struct stk_image *im = j->im;
-    int rc = stk_sink_begin(&im->sink, &j->frame, j->job->out, j->err);
+    int rc = stk_scaler_begin(&im->sink, &j->frame, j->job->out, j->err);
     if (rc == 0)
         rc = stk_room_need(
-            &im->row, (uint64_t)j->d.output_width * 4 + stk_sink_slack(&im->sink) + ODD, j->err);
+            &im->row, (uint64_t)j->d.output_width * 4 + stk_scaler_slack(&im->sink) + ODD, j->err);
     if (rc != 0)
         return rc;
     jpeg_start_decompress(&j->d);
-    stk_sink_columns(&im->sink, cut_columns(j));
+    stk_scaler_columns(&im->sink, cut_columns(j));
     skip_rows(j, im->row.p + ODD);
     read_rows(j, im->row.p + ODD);
     return 0;

@@ -109,16 +109,16 @@ static size_t choose_pixels(struct png *g)
 
 static void give_row(struct png *g, uint8_t *row, size_t pixel_bytes)
 {
-    struct stk_sink *s = &g->im->sink;
+    struct stk_scaler *s = &g->im->sink;
     if (s->frame.channels == 1 && pixel_bytes == 4)
         stk_row_luma(row, row, g->width);
-    stk_sink_row(s, row);
+    stk_scaler_row(s, row);
 }
 
 /* The first row of an interlaced image is complete only after all passes. */
 static int read_interlaced(struct png *g, size_t row_bytes, size_t pixel_bytes)
 {
-    struct stk_sink *s = &g->im->sink;
+    struct stk_scaler *s = &g->im->sink;
     int rc = stk_room_need(&g->im->whole, (uint64_t)row_bytes * g->height, g->err);
     if (rc != 0)
         return rc;
@@ -135,7 +135,7 @@ static int read_interlaced(struct png *g, size_t row_bytes, size_t pixel_bytes)
 
 static void read_rows(struct png *g, size_t pixel_bytes)
 {
-    struct stk_sink *s = &g->im->sink;
+    struct stk_scaler *s = &g->im->sink;
     uint8_t *row = g->im->row.p;
     for (uint32_t y = 0; y < s->row_end; y++) {
         png_read_row(g->png, row, NULL);
@@ -150,16 +150,16 @@ static void read_rows(struct png *g, size_t pixel_bytes)
 
 static int read_pixels(struct png *g)
 {
-    struct stk_sink *s = &g->im->sink;
+    struct stk_scaler *s = &g->im->sink;
     int rc = stk_image_plan(g->job, g->width, g->height, &g->frame, g->err);
     if (rc == 0)
-        rc = stk_sink_begin(s, &g->frame, g->job->out, g->err);
+        rc = stk_scaler_begin(s, &g->frame, g->job->out, g->err);
     if (rc != 0)
         return rc;
     size_t pixel_bytes = choose_pixels(g), row_bytes = png_get_rowbytes(g->png, g->info);
     if (row_bytes != pixel_bytes * g->width)
         return stk_err_set(g->err, STK_E_UNSUPPORTED, NULL, -1, "PNG: unexpected kind of pixels");
-    rc = stk_room_need(&g->im->row, (uint64_t)row_bytes + stk_sink_slack(s), g->err);
+    rc = stk_room_need(&g->im->row, (uint64_t)row_bytes + stk_scaler_slack(s), g->err);
     if (rc == 0 && g->passes > 1)
         rc = read_interlaced(g, row_bytes, pixel_bytes);
     else if (rc == 0)

@@ -42,7 +42,7 @@ struct stk_room {
 int stk_room_need(struct stk_room *r, uint64_t size, struct stk_err *err);
 
 /* Takes the rows of an image from top to bottom and writes the requested pixels to out. */
-struct stk_sink {
+struct stk_scaler {
     struct stk_frame frame;
     uint32_t row_begin, row_end; /* rows to be given, in this order */
     uint32_t col_begin, col_end; /* columns of them that are used */
@@ -57,15 +57,15 @@ struct stk_sink {
 };
 
 /* Prepares for the rows [row_begin, row_end) of a frame; out has room for all of it. */
-int stk_sink_begin(struct stk_sink *s, const struct stk_frame *f, uint8_t *out,
-                   struct stk_err *err);
+int stk_scaler_begin(struct stk_scaler *s, const struct stk_frame *f, uint8_t *out,
+                     struct stk_err *err);
 /* Says that rows will begin with source column col <= col_begin. Once, before the first row. */
-void stk_sink_columns(struct stk_sink *s, uint32_t col);
+void stk_scaler_columns(struct stk_scaler *s, uint32_t col);
 /* Meaningless bytes at the end of a row that may be read. */
-size_t stk_sink_slack(const struct stk_sink *s);
+size_t stk_scaler_slack(const struct stk_scaler *s);
 /* The next row: pixels of 4 bytes (R, G, B, anything), or of 1 where one channel is asked for. */
-void stk_sink_row(struct stk_sink *s, const uint8_t *row);
-void stk_sink_release(struct stk_sink *s);
+void stk_scaler_row(struct stk_scaler *s, const uint8_t *row);
+void stk_scaler_release(struct stk_scaler *s);
 
 /* A tone as a table: the values of 0 to 255 by channel. */
 struct stk_tones {
@@ -81,7 +81,7 @@ void stk_tone_put(struct stk_tones *t, const struct stk_image_op *op, const uint
                   size_t pixels);
 
 struct stk_image {
-    struct stk_sink sink;
+    struct stk_scaler sink;
     struct stk_tones tones;
     struct stk_room bytes; /* an image before its tone */
     struct stk_room row;   /* one decoded row */

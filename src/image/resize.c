@@ -124,7 +124,7 @@ static int make_weights(const struct stk_axis *a, bool mirrored, struct stk_weig
 
 /* ---- the sink ---------------------------------------------------------------------------- */
 
-static int begin_resize(struct stk_sink *s, struct stk_err *err)
+static int begin_resize(struct stk_scaler *s, struct stk_err *err)
 {
     const struct stk_frame *f = &s->frame;
     int rc = make_weights(&f->x, f->flip, &s->x, &s->x_room, &s->col_begin, &s->col_end, err);
@@ -140,7 +140,8 @@ static int begin_resize(struct stk_sink *s, struct stk_err *err)
     return rc;
 }
 
-int stk_sink_begin(struct stk_sink *s, const struct stk_frame *f, uint8_t *out, struct stk_err *err)
+int stk_scaler_begin(struct stk_scaler *s, const struct stk_frame *f, uint8_t *out,
+                     struct stk_err *err)
 {
     s->frame = *f;
     s->ops = stk_row_ops();
@@ -157,20 +158,20 @@ int stk_sink_begin(struct stk_sink *s, const struct stk_frame *f, uint8_t *out, 
     return stk_room_need(&s->ring_room, (uint64_t)f->x.n * 3 + STK_ROW_SLACK, err);
 }
 
-void stk_sink_columns(struct stk_sink *s, uint32_t col)
+void stk_scaler_columns(struct stk_scaler *s, uint32_t col)
 {
     if (col && s->frame.resized)
         for (uint32_t i = 0; i < (s->x.out + 3) / 4 * 4; i++)
             s->x.start[i] -= col;
 }
 
-size_t stk_sink_slack(const struct stk_sink *s)
+size_t stk_scaler_slack(const struct stk_scaler *s)
 {
     return STK_ROW_SLACK + (s->frame.resized ? (size_t)s->x.taps * 4 : 0);
 }
 
 /* Puts a finished row of interleaved pixels to its place in the layout. */
-static void put_line(struct stk_sink *s, const uint8_t *line)
+static void put_line(struct stk_scaler *s, const uint8_t *line)
 {
     const struct stk_frame *f = &s->frame;
     size_t width = f->x.out, plane = width * f->y.out, row = s->done++;
@@ -192,7 +193,7 @@ static void mirror(uint8_t *line, size_t width, size_t channels)
         }
 }
 
-static void plain_row(struct stk_sink *s, const uint8_t *row)
+static void plain_row(struct stk_scaler *s, const uint8_t *row)
 {
     const struct stk_frame *f = &s->frame;
     uint8_t *line = s->ring_room.p;
@@ -205,7 +206,7 @@ static void plain_row(struct stk_sink *s, const uint8_t *row)
     put_line(s, line);
 }
 
-void stk_sink_row(struct stk_sink *s, const uint8_t *row)
+void stk_scaler_row(struct stk_scaler *s, const uint8_t *row)
 {
     const struct stk_frame *f = &s->frame;
     if (!f->resized) {
@@ -224,7 +225,7 @@ void stk_sink_row(struct stk_sink *s, const uint8_t *row)
     }
 }
 
-void stk_sink_release(struct stk_sink *s)
+void stk_scaler_release(struct stk_scaler *s)
 {
     free(s->x_room.p);
     free(s->y_room.p);

@@ -94,7 +94,7 @@ static void take_environment(struct stk_watcher *w, struct stk_proc *p)
     const char *node = stk_proc_variable(env, n, "SLURMD_NODENAME");
     const char *step = stk_proc_variable(env, n, "SLURM_STEP_ID");
     const char *rank = stk_proc_variable(env, n, "SLURM_PROCID");
-    struct stk_member *m = &p->member;
+    struct stk_proc_step *m = &p->member;
     if (!is_number(job, w->target.job))
         return;
     p->ours = p->ours || !w->target.part; /* parts of a job have the same environment */
@@ -117,7 +117,7 @@ static bool may_be(int proc_fd, pid_t pid, uid_t one, uid_t other)
 static void ask(void *user, int proc_fd, struct stk_proc *p)
 {
     struct stk_watcher *w = user;
-    struct stk_member *m = &p->member;
+    struct stk_proc_step *m = &p->member;
     uid_t owner = w->target.owner;
     char text[4096];
     if (strcmp(p->stat.comm, STK_WATCH_SAMPLER) == 0) {

@@ -58,7 +58,7 @@ const char *stk_bench_source_said(const struct stk_bench_result *r)
 static void put_bytes(const struct stk_bench_result *r, struct stk_grid *t)
 {
     char a[32], b[32], line[200];
-    const struct stk_tally *io = &r->io;
+    const struct stk_io_tally *io = &r->io;
     snprintf(line, sizeof line, "%s asked for, %s read",
              stk_format_size(io->asked_bytes, a, sizeof a),
              stk_format_size(io->bytes, b, sizeof b));
@@ -66,13 +66,13 @@ static void put_bytes(const struct stk_bench_result *r, struct stk_grid *t)
     stk_grid_row(t, "from the device", stk_bench_source_text(r, line, sizeof line));
 }
 
-static bool has_latency(const struct stk_tally *io)
+static bool has_latency(const struct stk_io_tally *io)
 {
     return io->latency.count > 0;
 }
 
 /* The bins that have requests. */
-static void put_sizes(const struct stk_tally *io, struct stk_grid *t)
+static void put_sizes(const struct stk_io_tally *io, struct stk_grid *t)
 {
     struct stk_buf b = STK_BUF_INIT;
     char share[32];
@@ -81,12 +81,12 @@ static void put_sizes(const struct stk_tally *io, struct stk_grid *t)
             stk_buf_printf(&b, "%s%s %s", b.len ? ", " : "",
                            stk_percent_text((double)io->bin[i] / (double)io->requests, share,
                                             sizeof share),
-                           stk_tally_bin_name[i]);
+                           stk_io_tally_bin_name[i]);
     stk_grid_row(t, "sizes", stk_buf_cstr(&b));
     stk_buf_release(&b);
 }
 
-static void put_latency(const struct stk_tally *io, struct stk_grid *t)
+static void put_latency(const struct stk_io_tally *io, struct stk_grid *t)
 {
     char a[32], b[32], c[32], d[32], line[200];
     snprintf(line, sizeof line, "%s median, %s at 90 %%, %s at 99 %%, %s at most",
@@ -115,8 +115,8 @@ static void put_collective(const struct stk_bench_result *r, struct stk_grid *t)
 static void put_requests(const struct stk_bench_result *r, struct stk_grid *t)
 {
     char a[32], b[32], line[240];
-    const struct stk_tally *io = &r->io;
-    struct stk_tally_size most = stk_tally_common(io);
+    const struct stk_io_tally *io = &r->io;
+    struct stk_io_tally_size most = stk_io_tally_common(io);
     uint64_t follow = io->requests - io->first;
     snprintf(line, sizeof line, "%s in %s opened files",
              stk_format_count(io->requests, a, sizeof a), stk_format_count(io->opens, b, sizeof b));
@@ -185,13 +185,13 @@ void stk_bench_times_json(const struct stk_histogram *h, const char *key, struct
     stk_jw_close(w, '}');
 }
 
-static void json_sizes(const struct stk_tally *io, struct stk_jw *w)
+static void json_sizes(const struct stk_io_tally *io, struct stk_jw *w)
 {
     stk_jw_key(w, "request_sizes");
     stk_jw_open(w, '[');
     for (int i = 0; i < STK_TALLY_COUNTS; i++) {
         stk_jw_open(w, '{');
-        stk_jw_put_str(w, "bytes", stk_tally_bin_name[i]);
+        stk_jw_put_str(w, "bytes", stk_io_tally_bin_name[i]);
         stk_jw_put_u64(w, "count", io->bin[i]);
         stk_jw_close(w, '}');
     }
@@ -210,7 +210,7 @@ static void json_sizes(const struct stk_tally *io, struct stk_jw *w)
 #define RATE_KEY "bytes_per_second_of_request"
 
 /* Bytes per second of single requests. */
-static void json_rate(const struct stk_tally *io, struct stk_jw *w)
+static void json_rate(const struct stk_io_tally *io, struct stk_jw *w)
 {
     static const struct {
         const char *name;
@@ -225,7 +225,7 @@ static void json_rate(const struct stk_tally *io, struct stk_jw *w)
 }
 
 /* Null if requests were counted only. */
-static void json_details(const struct stk_tally *io, struct stk_jw *w)
+static void json_details(const struct stk_io_tally *io, struct stk_jw *w)
 {
     static const char *const names[] = {"first_requests",  "sequential",   "consecutive",
                                         "request_seconds", "open_seconds", "request_sizes",
@@ -247,7 +247,7 @@ static void json_details(const struct stk_tally *io, struct stk_jw *w)
     json_rate(io, w);
 }
 
-void stk_bench_io_json(const struct stk_tally *io, int64_t device, struct stk_jw *w)
+void stk_bench_io_json(const struct stk_io_tally *io, int64_t device, struct stk_jw *w)
 {
     stk_jw_key(w, "io");
     stk_jw_open(w, '{');

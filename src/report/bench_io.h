@@ -13,7 +13,7 @@ const char *stk_bench_source_text(const struct stk_bench_result *r, char *buf, s
  * NULL: it did. */
 const char *stk_bench_source_said(const struct stk_bench_result *r);
 /* Member "io". device: bytes from the device; -1: unknown. */
-void stk_bench_io_json(const struct stk_tally *io, int64_t device, struct stk_jw *w);
+void stk_bench_io_json(const struct stk_io_tally *io, int64_t device, struct stk_jw *w);
 /* Member `key`: mean and percentiles of a histogram of nanoseconds. */
 void stk_bench_times_json(const struct stk_histogram *h, const char *key, struct stk_jw *w);
 

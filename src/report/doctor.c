@@ -280,7 +280,7 @@ static void put_parts(const struct stk_doctor *d, struct stk_buf *out)
 {
     struct stk_buf have = STK_BUF_INIT, lack = STK_BUF_INIT;
     for (size_t i = 0; i < d->build->nparts; i++) {
-        const struct stk_part *p = &d->build->part[i];
+        const struct stk_build_part *p = &d->build->part[i];
         struct stk_buf *to = p->missing ? &lack : &have;
         stk_buf_printf(to, "%s%s", to->len ? ", " : "", p->name);
     }
@@ -319,7 +319,7 @@ static void put_lacks(const struct stk_doctor *d, struct stk_buf *out)
         stk_report_wrapped(stk_buf_cstr(&line), 2, d->columns, out);
     }
     for (size_t i = 0; i < d->build->nparts; i++) {
-        const struct stk_part *p = &d->build->part[i];
+        const struct stk_build_part *p = &d->build->part[i];
         if (!p->missing || strcmp(p->name, "io_uring") == 0)
             continue;
         stk_buf_reset(&line);

@@ -10,12 +10,12 @@ void stk_formats_text(unsigned columns, struct stk_buf *out);
 void stk_formats_json(struct stk_jw *w);
 
 /* An optional part; missing: the package to install, NULL if the part is built in. */
-struct stk_part {
+struct stk_build_part {
     const char *name, *missing;
 };
 
 struct stk_build {
-    const struct stk_part *part;
+    const struct stk_build_part *part;
     size_t nparts;
     /* How libraries that read untrusted HDF5, LMDB and squashfs files are confined (base/confine.h):
      * depends on the kernel, and on the container if there is one. */

@@ -211,8 +211,8 @@ static size_t divide(const struct stk_source *src, const struct stk_part *part, 
 }
 
 int stk_copy(const struct stk_source *src, const struct stk_part *part, size_t nparts,
-             const struct stk_copy_options *o, struct stk_sink *sink, struct stk_copy_result *r,
-             struct stk_err *err)
+             const struct stk_copy_options *o, struct stk_copy_sink *sink,
+             struct stk_copy_result *r, struct stk_err *err)
 {
     static const struct stk_copy_options none;
     o = o ? o : &none;

@@ -20,22 +20,23 @@ struct stk_part {
 
 /* Receives parcels. All functions are called from any thread, several at once. Those that answer
  * with a claim (enum stk_tier_claim) may be NULL: all parcels are wanted. */
-struct stk_sink {
+struct stk_copy_sink {
     /* Anything but STK_TIER_OURS: the parcel is not read. */
-    enum stk_tier_claim (*claim)(struct stk_sink *me, uint64_t file, uint64_t parcel);
+    enum stk_tier_claim (*claim)(struct stk_copy_sink *me, uint64_t file, uint64_t parcel);
     /* The same for n small files that follow one another. */
-    void (*claim_files)(struct stk_sink *me, uint64_t first, uint64_t n, uint8_t *got);
+    void (*claim_files)(struct stk_copy_sink *me, uint64_t first, uint64_t n, uint8_t *got);
     /* Takes a claimed parcel: n bytes at p, whose stk_tier_hash() is hash. 1: now the whole file is
      * there; 0, or negative. Borrows p during the call. */
-    int (*put)(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
+    int (*put)(struct stk_copy_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
                uint64_t hash, struct stk_err *err);
     /* Gives claims back, after a put or without one. May be NULL. */
-    void (*drop)(struct stk_sink *me, uint64_t file, uint64_t parcel);
-    void (*drop_files)(struct stk_sink *me, uint64_t first, uint64_t n, const uint8_t *got);
+    void (*drop)(struct stk_copy_sink *me, uint64_t file, uint64_t parcel);
+    void (*drop_files)(struct stk_copy_sink *me, uint64_t first, uint64_t n, const uint8_t *got);
     /* A put of this file of several parcels returned 1, and all puts of its part are over. hash: of
      * the whole file as it was read; NULL: not computed, because some parcels were there before.
      * May be NULL. */
-    int (*finish)(struct stk_sink *me, uint64_t file, const uint64_t *hash, struct stk_err *err);
+    int (*finish)(struct stk_copy_sink *me, uint64_t file, const uint64_t *hash,
+         struct stk_err *err);
 };
 
 struct stk_copy_options {
@@ -64,8 +65,8 @@ struct stk_copy_result {
 /* Copies small files first, then large ones, each in the order of the parts. Returns the first
  * error; parcels that were put before it stay put. *r is filled in any case. */
 int stk_copy(const struct stk_source *src, const struct stk_part *part, size_t nparts,
-             const struct stk_copy_options *o, struct stk_sink *sink, struct stk_copy_result *r,
-             struct stk_err *err);
+             const struct stk_copy_options *o, struct stk_copy_sink *sink,
+             struct stk_copy_result *r, struct stk_err *err);
 /* All files of the source as parts, in its order. *out: caller frees with free(). */
 int stk_copy_all(const struct stk_source *src, struct stk_part **out, size_t *n,
                  struct stk_err *err);

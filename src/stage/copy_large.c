@@ -88,7 +88,7 @@ static void submit(struct large *l, struct lane *lane, struct cargo *x)
 
 static enum stk_tier_claim claim(struct large *l, const struct lane *lane)
 {
-    struct stk_sink *sink = l->c->sink;
+    struct stk_copy_sink *sink = l->c->sink;
     return sink->claim ? sink->claim(sink, lane->flow->part->file, lane->parcel) : STK_TIER_OURS;
 }
 
@@ -207,7 +207,7 @@ static void read_all(struct large *l)
 /* Claims of reads that were cut short. */
 static void drop_rest(struct large *l)
 {
-    struct stk_sink *sink = l->c->sink;
+    struct stk_copy_sink *sink = l->c->sink;
     for (size_t i = 0; i < l->ncargos; i++) {
         struct cargo *x = &l->cargo[i];
         if (x->flow && sink->drop)

@@ -11,7 +11,7 @@ struct stk_copying {
     const struct stk_source *src;
     const struct stk_part *part;
     const struct stk_copy_options *o;
-    struct stk_sink *sink;
+    struct stk_copy_sink *sink;
     unsigned threads;
     _Atomic uint64_t bytes, files, skipped;
     _Atomic bool stop; /* after the first error */

@@ -69,10 +69,10 @@ static int pack(struct ring *g, const struct entry *e, const void *p, uint32_t h
     return rc;
 }
 
-static struct ring *ring_of(struct stk_sink *me);
+static struct ring *ring_of(struct stk_copy_sink *me);
 
-static int sink_put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
-                    uint64_t hash, struct stk_err *err)
+static int sink_put(struct stk_copy_sink *me, uint64_t file, uint64_t parcel, const void *p,
+                    size_t n, uint64_t hash, struct stk_err *err)
 {
     struct ring *g = ring_of(me);
     const struct spread_work *w = g->r->work;
@@ -90,7 +90,7 @@ static int sink_put(struct stk_sink *me, uint64_t file, uint64_t parcel, const v
 }
 
 /* The hash of the whole file travels behind its parcels: the others need not read them again. */
-static int sink_finish(struct stk_sink *me, uint64_t file, const uint64_t *hash,
+static int sink_finish(struct stk_copy_sink *me, uint64_t file, const uint64_t *hash,
                        struct stk_err *err)
 {
     struct ring *g = ring_of(me);
@@ -107,11 +107,11 @@ static int sink_finish(struct stk_sink *me, uint64_t file, const uint64_t *hash,
 }
 
 struct ring_sink {
-    struct stk_sink sink; /* first */
+    struct stk_copy_sink sink; /* first */
     struct ring *ring;
 };
 
-static struct ring *ring_of(struct stk_sink *me)
+static struct ring *ring_of(struct stk_copy_sink *me)
 {
     return ((struct ring_sink *)(void *)me)->ring;
 }

@@ -22,7 +22,7 @@
 #define TRIES_MAX 3         /* of publishing, when a file of the copy was changed meanwhile */
 
 struct staging {
-    struct stk_sink sink; /* first: the sink's functions get it as `me` */
+    struct stk_copy_sink sink; /* first: the sink's functions get it as `me` */
     const struct stk_source *src;
     struct stk_tier_set *set;
     const struct stk_stage_options *o;
@@ -34,22 +34,22 @@ struct staging {
 
 /* ---- the tier as a sink ---- */
 
-static struct stk_tier_set *set_of(struct stk_sink *me)
+static struct stk_tier_set *set_of(struct stk_copy_sink *me)
 {
     return ((struct staging *)(void *)me)->set;
 }
 
-static enum stk_tier_claim claim(struct stk_sink *me, uint64_t file, uint64_t parcel)
+static enum stk_tier_claim claim(struct stk_copy_sink *me, uint64_t file, uint64_t parcel)
 {
     return stk_tier_claim(set_of(me), file, parcel);
 }
 
-static void claim_files(struct stk_sink *me, uint64_t first, uint64_t n, uint8_t *got)
+static void claim_files(struct stk_copy_sink *me, uint64_t first, uint64_t n, uint8_t *got)
 {
     stk_tier_claim_files(set_of(me), first, n, got);
 }
 
-static int put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
+static int put(struct stk_copy_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
                uint64_t hash, struct stk_err *err)
 {
     struct staging *s = (struct staging *)(void *)me;
@@ -63,17 +63,18 @@ static int put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *
     return STK_E_SYS;
 }
 
-static void drop(struct stk_sink *me, uint64_t file, uint64_t parcel)
+static void drop(struct stk_copy_sink *me, uint64_t file, uint64_t parcel)
 {
     stk_tier_drop(set_of(me), file, parcel);
 }
 
-static void drop_files(struct stk_sink *me, uint64_t first, uint64_t n, const uint8_t *got)
+static void drop_files(struct stk_copy_sink *me, uint64_t first, uint64_t n, const uint8_t *got)
 {
     stk_tier_drop_files(set_of(me), first, n, got);
 }
 
-static int finish(struct stk_sink *me, uint64_t file, const uint64_t *hash, struct stk_err *err)
+static int finish(struct stk_copy_sink *me, uint64_t file, const uint64_t *hash,
+                  struct stk_err *err)
 {
     return stk_tier_finish_file(set_of(me), file, hash, err);
 }

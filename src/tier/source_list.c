@@ -243,15 +243,15 @@ static int ask_sizes(void *user, uint64_t item, unsigned thread, struct stk_err 
     struct lister *l = user;
     struct stk_source *s = l->s;
     uint64_t end = (item + 1) * l->chunk < s->count ? (item + 1) * l->chunk : s->count;
-    struct stk_look look;
+    struct stk_stat_walk look;
     int64_t changed_ns = 0;
     int rc = 0;
     (void)thread;
-    stk_look_init(&look, s->rootfd, s->outside);
+    stk_stat_walk_init(&look, s->rootfd, s->outside);
     for (uint64_t i = item * l->chunk; rc == 0 && i < end; i++) {
         struct stk_tier_file *f = &s->file[i];
         struct stat sb;
-        if (stk_look(&look, f->name, &sb) < 0)
+        if (stk_stat_walk(&look, f->name, &sb) < 0)
             rc = stk_err_sys(err, f->name, "stat");
         else if (!S_ISREG(sb.st_mode))
             rc = stk_err_set(err, STK_E_STALE, f->name, -1, "changed while it was listed");
@@ -260,7 +260,7 @@ static int ask_sizes(void *user, uint64_t item, unsigned thread, struct stk_err 
         f->mode = sb.st_mode & 0777;
         changed_ns = rc == 0 && ns_of(sb.st_ctim) > changed_ns ? ns_of(sb.st_ctim) : changed_ns;
     }
-    stk_look_release(&look);
+    stk_stat_walk_release(&look);
     pthread_mutex_lock(&l->lock);
     s->changed_ns = changed_ns > s->changed_ns ? changed_ns : s->changed_ns;
     pthread_mutex_unlock(&l->lock);

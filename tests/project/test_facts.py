@@ -21,6 +21,7 @@ DECIDED = {"darshan": "stk_prof_knows of the source", "torch": "enum stk_framewo
            "exec": "enum stk_log_end", "killed": "enum stk_log_end", "copying": "enum stk_spread_phase",
            "lost": "enum stk_spread_phase", "fuse": "struct stk_fs", "zfs": "struct stk_fs",
            "overlay": "struct stk_fs", "tmpfs": "struct stk_fs", "always": "enum stk_colour_when"}
+DECIDED |= dict.fromkeys(re.findall(r'X\(\w+, \w+, "([\w-]+)"', (ROOT / "src/advice/rules.h").read_text()), "enum stk_rule")
 # A number where <errno.h> has a name; 0 is none.
 NUMBER = re.compile(r"\b(?:sys_)?errno\s*[!=]=\s*[1-9]|\berror\s*==\s*[1-9]|\bstrerror\(\d")
 
@@ -120,6 +121,12 @@ def test_python_reads_no_message():
              for m in re.finditer(r"""["'][^"'\n]*["']\s+(?:not\s+)?in\s+str\(\w+\)|str\(e\w*\)\.(?:startswith|find)""",
                                   p.read_text())]
     assert not wrong
+
+
+def test_a_struct_has_one_meaning():
+    """Two structs of one name cannot be told apart in a debugger, a search, or a file that needs both."""
+    tags = [tag for text in sources().values() for tag in re.findall(r"^struct (stk_\w+) \{", text, flags=re.M)]
+    assert len(tags) > 300 and not {t for t in tags if tags.count(t) > 1}
 
 
 def test_exceptions_are_used():

@@ -60,7 +60,7 @@ static int begin_piece(struct cutter *c, uint64_t from, struct stk_err *err)
                .decoded_len = p->end - from < p->length ? p->end - from : p->length,
                .bits = c->mark.bits,
                .lead = lead < STK_POINT_LEAD ? (uint32_t)lead : STK_POINT_LEAD}};
-    int rc = stk_point_window(&x->at, c->mark.window, c->mark.len, err);
+    int rc = stk_access_point_window(&x->at, c->mark.window, c->mark.len, err);
     p->n += rc == 0;
     return rc;
 }
@@ -176,7 +176,7 @@ static int add_failing(struct cutter *c, struct stk_err *err)
         rc = begin_piece(c, at, err);
         if (rc < 0)
             return rc;
-        struct stk_point *x = &p->piece[p->n - 1].at;
+        struct stk_access_point *x = &p->piece[p->n - 1].at;
         uint64_t left = p->off + p->stored - x->in_off;
         x->in_len = left < some ? left : some;
     }

@@ -14,7 +14,7 @@
 #define STK_PIECE_MOST   ((uint64_t)1 << 30) /* no larger one is decoded */
 
 struct stk_piece {
-    struct stk_point at; /* its window is owned */
+    struct stk_access_point at; /* its window is owned */
     uint32_t crc;        /* CRC-32 of its decoded bytes */
 };
 

@@ -226,7 +226,7 @@ static void requests_are_counted(void)
 {
     struct stk_bench_result r;
     run("", 4, 0.01, &r);
-    struct stk_tally_size most = stk_tally_common(&r.io);
+    struct stk_io_tally_size most = stk_io_tally_common(&r.io);
     CHECK_INT(most.bytes, 10000);
     CHECK_INT(r.io.consecutive, r.io.requests - r.io.first);
     CHECK_INT(r.io.asked_bytes, r.io.samples * 984);

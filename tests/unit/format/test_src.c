@@ -80,7 +80,7 @@ static void deflate_to(struct stk_buf *out, int window, int level, const uint8_t
 
 static void decode_all_points(const struct stk_buf *file, struct stk_src *s)
 {
-    struct stk_point p;
+    struct stk_access_point p;
     uint64_t at = 0, npoints = 0;
     while (stk_src_take_point(s, true, &p)) {
         uint8_t *out = malloc(p.decoded_len + 1);
@@ -193,7 +193,7 @@ static void damaged(void)
 static void bad_points(void)
 {
     uint8_t out[100], in[100] = {0};
-    const struct stk_point bad[] = {
+    const struct stk_access_point bad[] = {
         {.in_len = 100, .decoded_len = 100, .bits = 8},
         {.in_len = 0, .decoded_len = 100, .bits = 3},
         {.in_len = 100, .decoded_len = 100, .window = in, .window_len = 50},
@@ -202,7 +202,7 @@ static void bad_points(void)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(stk_point_decode(&bad[i], in, out, "x", NULL) == STK_E_CORRUPT);
-    CHECK(stk_point_decode(&(struct stk_point){.in_len = 100}, in, out, "x", NULL) == 0);
+    CHECK(stk_point_decode(&(struct stk_access_point){.in_len = 100}, in, out, "x", NULL) == 0);
 }
 
 int main(int argc, char **argv)

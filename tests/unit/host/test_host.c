@@ -205,7 +205,7 @@ static void ask(void *user, int proc_fd, struct stk_proc *p)
     p->above = strcmp(comm, "stepd") == 0;
     p->ours = strcmp(comm, "rank") == 0;
     if (p->above || p->ours)
-        p->member = (struct stk_member){.step = "3", .rank = p->ours ? 5 : -1};
+        p->member = (struct stk_proc_step){.step = "3", .rank = p->ours ? 5 : -1};
     if (strcmp(comm, "vanishes") == 0)
         end_process(p->pid);
 }

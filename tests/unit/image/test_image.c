@@ -162,26 +162,26 @@ static void test_loops(void)
             uint32_t n = (uint32_t)ceil(out * steps[t]) + 1;
             struct stk_axis a = {.n = n, .out = out, .step = n / (double)out};
             struct stk_frame f = {.x = a, .y = a, .resized = true, .channels = 3};
-            struct stk_sink s[2];
+            struct stk_scaler s[2];
             uint8_t *pixels[2] = {malloc((size_t)out * out * 3), malloc((size_t)out * out * 3)};
             uint8_t *row = NULL;
             memset(s, 0, sizeof s);
             for (int i = 0; i < 2; i++) {
                 f.nchw = out % 2;
-                CHECK(stk_sink_begin(&s[i], &f, pixels[i], &err) == 0);
+                CHECK(stk_scaler_begin(&s[i], &f, pixels[i], &err) == 0);
                 s[i].ops = i ? best : &stk_row_ops_c;
-                row = realloc(row, n * 4 + stk_sink_slack(&s[i]));
+                row = realloc(row, n * 4 + stk_scaler_slack(&s[i]));
             }
             for (uint32_t y = 0; y < n; y++) {
-                for (size_t x = 0; x < n * 4 + stk_sink_slack(&s[0]); x++)
+                for (size_t x = 0; x < n * 4 + stk_scaler_slack(&s[0]); x++)
                     row[x] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
                 if (y >= s[0].row_begin && y < s[0].row_end)
                     for (int i = 0; i < 2; i++)
-                        stk_sink_row(&s[i], row);
+                        stk_scaler_row(&s[i], row);
             }
             CHECK(memcmp(pixels[0], pixels[1], (size_t)out * out * 3) == 0);
             for (int i = 0; i < 2; i++) {
-                stk_sink_release(&s[i]);
+                stk_scaler_release(&s[i]);
                 free(pixels[i]);
             }
             free(row);

@@ -19,7 +19,7 @@
 #define PARCELS 8
 
 struct memory {
-    struct stk_sink sink;
+    struct stk_copy_sink sink;
     const struct stk_source *src;
     pthread_mutex_t lock;
     struct {
@@ -34,12 +34,12 @@ struct memory {
     uint64_t fail_file;                  /* its put fails */
 };
 
-static struct memory *of(struct stk_sink *me)
+static struct memory *of(struct stk_copy_sink *me)
 {
     return (struct memory *)me;
 }
 
-static enum stk_tier_claim claim(struct stk_sink *me, uint64_t file, uint64_t parcel)
+static enum stk_tier_claim claim(struct stk_copy_sink *me, uint64_t file, uint64_t parcel)
 {
     struct memory *m = of(me);
     if (file == m->refuse_file && parcel == m->refuse_parcel)
@@ -50,13 +50,13 @@ static enum stk_tier_claim claim(struct stk_sink *me, uint64_t file, uint64_t pa
     return STK_TIER_OURS;
 }
 
-static void claim_files(struct stk_sink *me, uint64_t first, uint64_t n, uint8_t *got)
+static void claim_files(struct stk_copy_sink *me, uint64_t first, uint64_t n, uint8_t *got)
 {
     for (uint64_t i = 0; i < n; i++)
         got[i] = (uint8_t)claim(me, first + i, 0);
 }
 
-static void drop(struct stk_sink *me, uint64_t file, uint64_t parcel)
+static void drop(struct stk_copy_sink *me, uint64_t file, uint64_t parcel)
 {
     struct memory *m = of(me);
     pthread_mutex_lock(&m->lock);
@@ -65,14 +65,14 @@ static void drop(struct stk_sink *me, uint64_t file, uint64_t parcel)
     pthread_mutex_unlock(&m->lock);
 }
 
-static void drop_files(struct stk_sink *me, uint64_t first, uint64_t n, const uint8_t *got)
+static void drop_files(struct stk_copy_sink *me, uint64_t first, uint64_t n, const uint8_t *got)
 {
     for (uint64_t i = 0; i < n; i++)
         if (got[i] == STK_TIER_OURS)
             drop(me, first + i, 0);
 }
 
-static int put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
+static int put(struct stk_copy_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
                uint64_t hash, struct stk_err *err)
 {
     struct memory *m = of(me);
@@ -90,7 +90,8 @@ static int put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *
     return whole;
 }
 
-static int finish(struct stk_sink *me, uint64_t file, const uint64_t *hash, struct stk_err *err)
+static int finish(struct stk_copy_sink *me, uint64_t file, const uint64_t *hash,
+                  struct stk_err *err)
 {
     struct memory *m = of(me);
     (void)err;
@@ -270,12 +271,12 @@ static void source_changed(uint64_t file)
 /* ---- batches of small files ---- */
 
 struct count {
-    struct stk_sink sink;
+    struct stk_copy_sink sink;
     _Atomic unsigned put[1000];
 };
 
-static int count_put(struct stk_sink *me, uint64_t file, uint64_t parcel, const void *p, size_t n,
-                     uint64_t hash, struct stk_err *err)
+static int count_put(struct stk_copy_sink *me, uint64_t file, uint64_t parcel, const void *p,
+                     size_t n, uint64_t hash, struct stk_err *err)
 {
     (void)parcel, (void)p, (void)n, (void)hash, (void)err;
     ((struct count *)me)->put[file]++;
