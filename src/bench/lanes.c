@@ -72,9 +72,13 @@ struct stk_lanes {
     bool on_demand; /* reader.threads 0: a batch is read when it is asked for */
     bool stop;
     bool stuck; /* a lane does not answer: its thread cannot be joined */
-    int rc;     /* of the first lane that failed */
+    struct stk_lanes *left_before; /* see left_behind */
+    int rc; /* of the first lane that failed */
     struct stk_err err;
 };
+
+/* Lanes that hang, with what they use: not lost, also if a thread has not begun to run. */
+static struct stk_lanes *_Atomic left_behind;
 
 /* With I/O off, a batch is there when it is asked for. */
 static double ready_time(const struct lane *l, const struct slot *s)
@@ -479,8 +483,12 @@ int stk_lanes_open(const struct stk_lanes_config *c, struct stk_lanes **out, str
 
 void stk_lanes_close(struct stk_lanes *l, struct stk_io_tally *tally)
 {
-    if (!l || l->stuck) /* its threads use it */
+    if (!l)
         return;
+    if (l->stuck) {
+        l->left_before = atomic_exchange(&left_behind, l);
+        return;
+    }
     pthread_mutex_lock(&l->lock);
     l->stop = true;
     pthread_mutex_unlock(&l->lock);

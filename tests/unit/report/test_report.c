@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/csv.h"
 #include "base/style.h"
 #include "base/text.h"
 #include "check.h"
@@ -298,7 +299,7 @@ static void test_csv_cells(void)
                                          {"", ""}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stk_buf b = STK_BUF_INIT;
-        stk_report_csv_text(&b, all[i][0]);
+        stk_csv_put_text(&b, all[i][0]);
         CHECK_STR(stk_buf_cstr(&b), all[i][1]);
         stk_buf_release(&b);
     }
