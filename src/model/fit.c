@@ -1,6 +1,7 @@
 /*
- * fit.c - the numbers of a storage from a profile: the latency from reads that storage answered one by one, the transfer from long reads, the cost
- * of an open and of a stat from the files that have more of one or of the other.
+ * fit.c - the numbers of a storage from a profile: the latency from reads that storage answered one
+ * by one, the transfer from long reads, the cost of an open and of a stat from the files that have
+ * more of one or of the other.
  */
 #include "model/fit.h"
 
@@ -198,7 +199,8 @@ struct stk_storage stk_storage_fit(const struct stk_analysis *a, const char *fs,
         st.latency_s = s.small_s / s.small_reads;
     fit_transfer(&st, &s);
     if (st.latency_measured) /* small reads transfer something, too */
-        st.latency_s = fmax(st.latency_s / 2, (s.small_s - s.small_bytes / st.read_Bps) / s.small_reads);
+        st.latency_s = fmax(st.latency_s / 2,
+                            (s.small_s - s.small_bytes / st.read_Bps) / s.small_reads);
     fit_meta(&st, &s);
     return st;
 }

@@ -35,6 +35,14 @@ void stk_work_add(struct stk_work *to, const struct stk_work *w)
     to->memory_s += w->memory_s;
 }
 
+void stk_work_scale(struct stk_work *w, double times)
+{
+    double *const sums[] = {&w->opens,   &w->asks,    &w->requests, &w->bytes,
+                            &w->creates, &w->written, &w->memory_s, &w->cpu_s};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        *sums[i] *= times;
+}
+
 /* A request that is not longer than what the kernel or the storage cuts it into. */
 static double request(const struct stk_storage *st, double piece)
 {
@@ -73,7 +81,8 @@ double stk_work_s(const struct stk_storage *st, const struct stk_work *w)
     if (st->all_Bps > 0)
         all = transfer_s(one_or_more(w->clients) * w->bytes, st->all_Bps);
     double lane = (w->piped ? stk_slower(wait, own) : wait + own) + w->cpu_s;
-    return stk_slower(stk_slower(lane / lanes, stk_slower(client, all)), w->cpu_s / cpus) + w->memory_s;
+    double transfer = stk_slower(client, all);
+    return stk_slower(stk_slower(lane / lanes, transfer), w->cpu_s / cpus) + w->memory_s;
 }
 
 double stk_work_saved_s(const struct stk_storage *st, double measured_s,

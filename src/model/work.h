@@ -23,6 +23,8 @@ struct stk_work {
 };
 
 void stk_work_add(struct stk_work *to, const struct stk_work *w);
+/* So many times the same. */
+void stk_work_scale(struct stk_work *w, double times);
 /* Reading these bytes in order, in pieces of this length, none of which is in memory. */
 struct stk_work stk_work_read(const struct stk_storage *st, double bytes, double piece);
 /*

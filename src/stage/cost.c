@@ -6,8 +6,8 @@
  *     read once         max(D / B, D / (N b), D / F, D / W)
  *     sharded           max(D / B, D / (N b), (r - 1) D / (N F), r D / (N W))
  *
- * or the time that its files take, if that is longer (model/work.h). An epoch reads each sample once,
- * all nodes together.
+ * or the time that its files take, if that is longer (model/work.h). An epoch reads each sample
+ * once, all nodes together.
  */
 #include "stage/cost.h"
 
@@ -42,11 +42,16 @@ double stk_cost_file_s(const struct stk_storage *st)
     return (st->open_s + st->latency_s) / LANES;
 }
 
+static struct stk_work read_work(double bytes, double files)
+{
+    return (struct stk_work){.opens = files, .requests = files, .bytes = bytes, .lanes = LANES};
+}
+
 /* One of n nodes that do the same. */
 static double read_s(const struct stk_storage *st, double bytes, double files, double n)
 {
-    struct stk_work w = {
-        .opens = files, .requests = files, .bytes = bytes, .lanes = LANES, .clients = n};
+    struct stk_work w = read_work(bytes, files);
+    w.clients = n;
     return stk_work_s(st, &w);
 }
 
@@ -138,9 +143,13 @@ static double lru_share(double x)
 /* Reading at `Bps` per node takes at least as long as the training needs for the data. */
 static double epoch_s(const struct stk_cost_case *c, double share, const struct stk_storage *st)
 {
-    double n = nodes_of(c), bytes = (double)c->bytes * share, files = (double)c->files * share;
-    double s = read_s(st, bytes / n, files / n, n);
-    return c->need_Bps > 0 && !isnan(s) ? fmax(s, (double)c->bytes / c->need_Bps) : s;
+    struct stk_work w =
+        c->epoch.bytes > 0 ? c->epoch : read_work((double)c->bytes, (double)c->files);
+    double compute = c->need_Bps > 0 ? (double)c->bytes / c->need_Bps : 0;
+    w.clients = nodes_of(c);
+    stk_work_scale(&w, share / w.clients);
+    double s = stk_work_s(st, &w);
+    return c->in_turn ? s + compute : stk_slower(s, compute);
 }
 
 static void compute_epochs(const struct stk_cost_case *c, struct stk_cost *out)
@@ -268,14 +277,26 @@ static bool is_below(const char *name, const char *path)
     return strncmp(name, path, n) == 0 && (name[n] == '/' || !name[n]);
 }
 
+/* Calls of a node that are under way together, while any is. */
+static double lanes_of(const struct stk_analysis *a)
+{
+    double any_s = a->io_share_merged * a->p->run_s;
+    double nodes = a->p->nhosts ? (double)a->p->nhosts : 1;
+    double ranks = a->p->nranks ? a->p->nranks : 1;
+    return fmax(1, (any_s > 0 ? a->job.io_s / any_s : ranks) / nodes);
+}
+
 bool stk_cost_take_profile(const struct stk_analysis *a, const char *path, struct stk_cost_case *c)
 {
+    struct stk_work all = {0};
     double bytes = 0;
     const char *fs = NULL;
     for (size_t i = 0; i < a->nfiles; i++)
         if (is_below(a->file[i].name, path)) {
             bytes += (double)a->file[i].n.c[STK_C_READ_BYTES];
             fs = fs ? fs : a->file[i].fs; /* that with the most time */
+            struct stk_work one = stk_work_of(&a->file[i]);
+            stk_work_add(&all, &one);
         }
     if (!(bytes > 0) || !fs)
         return false;
@@ -288,6 +309,11 @@ bool stk_cost_take_profile(const struct stk_analysis *a, const char *path, struc
         c->source.open_s = st.open_s;
         c->source.latency_s = st.latency_s;
     }
+    /* It may be of several epochs, or of a part of one. */
+    stk_work_scale(&all, (double)c->bytes / bytes);
+    c->epoch = all;
+    c->epoch.lanes = lanes_of(a);
+    c->in_turn = a->loop.how == STK_LOOP_READS;
     if (stk_compute_of(a) > 0)
         c->need_Bps = bytes / stk_compute_of(a);
     return true;

@@ -22,6 +22,10 @@ struct stk_cost_case {
     double need_Bps;       /* what the training consumes, all nodes together; 0: not known */
     bool source_local;     /* the source is on a disk or in memory of this node */
     bool background;       /* training runs while the copy is made */
+    bool in_turn;          /* the training reads or computes, never both at once */
+    /* What it asks for per epoch, all nodes together, in the lanes of a node; no bytes: not known, and
+     * taken for all files, each in one request. */
+    struct stk_work epoch;
     /* A client is a node. source.all_Bps 0: not known, between one node's rate and N times that. */
     struct stk_storage source, target;
     double fabric_Bps; /* into a node, from other nodes; 0: not known */

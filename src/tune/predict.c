@@ -11,9 +11,9 @@
 #include "model/work.h"
 #include "tune/priv.h"
 
-#define MEASURE_S      0.2
-#define MEASURE_BYTES  (32u << 20)
-#define TRUSTED        1.5 /* a model that misses the baseline by more than this drops nothing */
+#define MEASURE_S     0.2
+#define MEASURE_BYTES (32u << 20)
+#define TRUSTED       1.5 /* a model that misses the baseline by more than this drops nothing */
 
 /* ---- storage -------------------------------------------------------------------------------- */
 
@@ -294,7 +294,7 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
 /* ---- a candidate ---------------------------------------------------------------------------- */
 
 static const struct stk_storage *storage_of(const struct stk_tune_subject *s,
-                                                 const struct stk_tune_change *c)
+                                            const struct stk_tune_change *c)
 {
     return c->where && c->copy.path ? &s->near[c->near].storage : &s->storage;
 }

@@ -65,7 +65,7 @@ def promised(stoker, tmp_path):
                         "--only", ",".join(kinds), "--json", "-").json()["result"]
         now = result["candidates"][0]["predicted_epoch_s"]
         changes = {c["id"]: now - c["predicted_epoch_s"] for c in result["candidates"] if c["predicted_epoch_s"]}
-        return {f["id"]: f["gain_s"] for f in found}, changes
+        return {f["id"]: f["gain_s"] for f in found}, changes, path
     return ask
 
 
@@ -76,7 +76,7 @@ def near(a, b):
 def test_the_loader(promised):
     """A job that only reads: opens and requests overlap; the transfer of 31 MiB into new memory and the start of the
     loader remain."""
-    advised, tuned = promised(512, 64 << 10, 0, "loader", "pack")
+    advised, tuned, _ = promised(512, 64 << 10, 0, "loader", "pack")
     assert near(advised["many-small-files"], tuned["pack"]) and near(tuned["pack"], tuned["loader"])
     start = 0.01 + 9 * 2 * LATENCY + 512 * (64 << 10) / 2e9
     assert near(tuned["pack"], 512 * 2 * LATENCY - start)
@@ -84,13 +84,21 @@ def test_the_loader(promised):
 
 def test_the_loader_reads_while_the_job_computes(promised):
     """Beside 5 s of computing, only the first window of 64 MiB of 88 is waited for."""
-    advised, tuned = promised(1408, 64 << 10, 5, "pack")
+    advised, tuned, _ = promised(1408, 64 << 10, 5, "pack")
     assert near(advised["many-small-files"], tuned["pack"])
     assert near(tuned["pack"], 1408 * (2 * LATENCY + (64 << 10) / RATE) - (64 << 20) / RATE)
 
 
 def test_more_readers(promised):
     """Waits overlap, transfers do not: with four readers, the transfer is what remains."""
-    advised, tuned = promised(512, 64 << 10, 0, "threads")
+    advised, tuned, _ = promised(512, 64 << 10, 0, "threads")
     assert near(advised["read-parallelism"], tuned["threads-4"])
     assert near(tuned["threads-4"], 512 * 2 * LATENCY)
+
+
+def test_staging(promised, stoker, tmp_path):
+    """An epoch from the source takes what the log says, for stage as for tune: one thread waits for each request."""
+    _, _, log = promised(512, 64 << 10, 0, "threads")
+    cost = stoker("stage", tmp_path / "data/train", tmp_path / "to", "--dry-run", "--profile", log, "--rates",
+                  "source=100M,write=1G,read=1000M", "--json", "-").json()["result"]["cost"]
+    assert near(cost["first_epoch_s"], 512 * 2 * LATENCY + 512 * (64 << 10) / RATE)

@@ -208,6 +208,28 @@ static void rates_of_a_profile(void)
     set_release(&s);
 }
 
+/* 2 GB/s from the source, 4 from the copy: a loop of one thread that reads and computes in turn gains
+ * what its requests gain, however long it computes. */
+static void the_work_of_a_profile(void)
+{
+    struct stk_cost_case c = usual();
+    c.nodes = 2;
+    c.source = (struct stk_storage){.read_Bps = 2 * GB, .latency_s = 1e-3};
+    c.target = (struct stk_storage){.read_Bps = 4 * GB, .write_Bps = GB};
+    c.epoch = (struct stk_work){.requests = 2e6, .bytes = 1000 * GB, .lanes = 1};
+    struct stk_cost out = compute(&c);
+    NEAR(out.source_epoch_s, 250 + 1000); /* of each node: 500 GB, and a million requests */
+    NEAR(out.target_epoch_s, 125);
+    c.epoch.lanes = 10;
+    NEAR(compute(&c).source_epoch_s, 250); /* what they wait for overlaps */
+    c.need_Bps = 2 * GB; /* it computes for 500 s */
+    NEAR(compute(&c).source_epoch_s, 500);
+    c.in_turn = true;
+    c.epoch.lanes = 1;
+    NEAR(compute(&c).source_epoch_s, 250 + 1000 + 500);
+    NEAR(compute(&c).saved_s, 1125);
+}
+
 static void nothing_at_all(void)
 {
     struct stk_cost_case c = {0};
@@ -225,6 +247,7 @@ int main(int argc, char **argv)
     CHECK_RUN(verdicts);
     CHECK_RUN(cache_of_a_part);
     CHECK_RUN(rates_of_a_profile);
+    CHECK_RUN(the_work_of_a_profile);
     CHECK_RUN(nothing_at_all);
     return CHECK_DONE();
 }
