@@ -58,8 +58,8 @@ int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...)
 /* Jobs wait in a queue by the clock of the machine, whatever storage they read. */
 double stk_tuner_now(const struct stk_tuner *t)
 {
-    bool here = !(t->plan->via->can & STK_VIA_QUEUES);
-    return t->plan->storage && here ? t->passed_s : stk_now();
+    bool virtual_time = t->plan->storage && !(t->plan->via->can & STK_VIA_QUEUES);
+    return virtual_time ? t->passed_s : stk_now();
 }
 
 double stk_tuner_left_s(const struct stk_tuner *t)
