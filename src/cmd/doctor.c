@@ -54,11 +54,8 @@ static int show(struct stk_run *run, const struct stk_survey *survey)
 {
     struct stk_build_part part[STK_PARTS_MAX];
     struct stk_build build = {part, stk_list_parts(part), stk_jail_locks()};
-    struct stk_doctor d = {survey, &build, stk_columns(run)};
-    struct stk_buf text = STK_BUF_INIT;
-    stk_doctor_text(&d, &text);
-    stk_doctor_json(&d, &run->json);
-    return stk_say_text(run, &text);
+    struct stk_doctor d = {survey, &build};
+    return stk_say_result(run, &stk_doctor_kind, &d, NULL);
 }
 
 static int build_mpi(struct stk_run *run, const char *mpicc)

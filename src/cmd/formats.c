@@ -17,10 +17,7 @@ static const struct stk_opt options[] = {STK_COMMON_OPTIONS};
 
 static int run_formats(struct stk_run *run)
 {
-    struct stk_buf text = STK_BUF_INIT;
-    stk_formats_text(stk_table_columns(run), &text);
-    stk_formats_json(&run->json);
-    return stk_say_text(run, &text);
+    return stk_say_result(run, &stk_formats_kind, NULL, NULL);
 }
 
 static const struct stk_example format_examples[] = {
@@ -78,10 +75,7 @@ static int run_version(struct stk_run *run)
 {
     struct stk_build_part part[STK_PARTS_MAX];
     struct stk_build b = {part, stk_list_parts(part), stk_jail_locks()};
-    struct stk_buf text = STK_BUF_INIT;
-    stk_version_text(&b, &text);
-    stk_version_json(&b, &run->json);
-    return stk_say_text(run, &text);
+    return stk_say_result(run, &stk_version_kind, &b, NULL);
 }
 
 const struct stk_cmd stk_cmd_version = {

@@ -137,7 +137,6 @@ static int show(struct stk_stage_job *job, const struct stk_cost_case *c, const 
 {
     struct stk_run *run = job->run;
     struct stk_cost cost;
-    struct stk_buf text = STK_BUF_INIT;
     stk_cost_compute(c, &cost);
     struct stk_stage_plan plan = {.source = job->src.path,
                                   .targets = job->at.targets,
@@ -146,9 +145,7 @@ static int show(struct stk_stage_job *job, const struct stk_cost_case *c, const 
                                   .cost = &cost,
                                   .there = job->at.there,
                                   .rates = *rates ? rates : NULL};
-    stk_stage_plan_text(&plan, stk_columns(run), &text);
-    stk_stage_plan_json(&plan, &run->json);
-    return stk_say_text(run, &text);
+    return stk_say_result(run, &stk_stage_plan_kind, &plan, NULL);
 }
 
 int stk_stage_plan(struct stk_stage_job *job, const char *dst)

@@ -1,5 +1,4 @@
-/* doctor.c - a node on one screen: file systems, their speed, targets, equipment, what is missing.
- */
+/* doctor.c - the result of `stoker doctor`: a node, its file systems and their speed, what it lacks. */
 #include "report/doctor.h"
 
 #include <errno.h>
@@ -9,77 +8,78 @@
 
 #include "base/confine.h"
 #include "base/style.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "result/grid.h"
-#include "report/report_priv.h"
 #include "report/stage_plan.h"
+#include "result/blocks.h"
+#include "result/screen.h"
 
-#define NAMES 12 /* columns before the value of a line */
-
-static void heading(const char *text, const char *more, struct stk_buf *out)
+static double positive(double v)
 {
-    stk_buf_printf(out, "\n" STK_STRONG "%s" STK_PLAIN "%s%s\n", text, *more ? "  " : "", more);
+    return v > 0 ? v : NAN;
 }
 
-/* A line "  name  text", wrapped below the text. */
-static void put_line(const struct stk_doctor *d, const char *name, const char *text,
-                     struct stk_buf *out)
+/* ---- the speed of a file system ---------------------------------------------------------------- */
+
+#define SPEED(name, expression) STK_NUMBER_OF(name, struct stk_measured, positive(expression))
+
+SPEED(reads, r->large_Bps)
+SPEED(small, r->small_Bps)
+SPEED(writes, r->storage.write_Bps)
+SPEED(creates, r->creates_per_s)
+SPEED(opens, r->opens_per_s)
+SPEED(latency, r->storage.latency_s)
+
+static const struct stk_result_field speed_fields[] = {
+    {"read_Bps", "reads", STK_U_BYTES_PER_S, .number = reads},
+    {"small_files_Bps", NULL, STK_U_BYTES_PER_S, .number = small},
+    {"write_Bps", "writes", STK_U_BYTES_PER_S, .number = writes},
+    {"creates_per_s", "creates", STK_U_PER_S, .number = creates},
+    {"opens_per_s", "opens", STK_U_PER_S, .number = opens},
+    {"latency_s", "latency", STK_U_SECONDS, .number = latency},
+    {"reads_by", "reads by", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_measured, way),
+     "how reads avoided the page cache", STK_F_KNOWN},
+    {"written_bytes", NULL, STK_U_BYTES, STK_FROM(struct stk_measured, written_bytes)},
+    {"read_bytes", NULL, STK_U_BYTES, STK_FROM(struct stk_measured, read_bytes)},
+    {"seconds", NULL, STK_U_SECONDS, STK_FROM(struct stk_measured, seconds)},
+    {"left_behind", NULL, STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_measured, left),
+     "a folder that could not be removed", STK_F_KNOWN},
+    {NULL}};
+
+static void put_speed(const void *base, struct stk_jw *w)
 {
-    struct stk_buf lines = STK_BUF_INIT;
-    stk_report_wrapped(text, NAMES, d->columns, &lines);
-    stk_buf_printf(out, "  %-*s", NAMES - 2, name);
-    stk_buf_puts(out, lines.len > NAMES ? stk_buf_cstr(&lines) + NAMES : "\n");
-    stk_buf_release(&lines);
+    const struct stk_survey_fs *fs = base;
+    if (!fs->measured) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '{');
+    stk_fields_put(speed_fields, &fs->speed, w);
+    stk_jw_close(w, '}');
 }
 
-/* ---- file systems ------------------------------------------------------------------------- */
+/* ---- file systems -------------------------------------------------------------------------------- */
+
+#define FS_CHARS(member) STK_FROM_AS(CHARS, struct stk_survey_fs, member)
 
 static const char *shown_path(const struct stk_survey_fs *fs)
 {
     return fs->asked || !fs->facts.point[0] ? fs->path : fs->facts.point;
 }
 
-static const char *size_text(uint64_t bytes, const char *unknown, char *buf, size_t size)
-{
-    return bytes == UINT64_MAX ? unknown : stk_format_size(bytes, buf, size);
-}
-
-static const char *quota_text(const struct stk_fs_facts *f, char *buf, size_t size)
-{
-    if (!f->quota_told)
-        return f->error ? "" : "not told";
-    return size_text(f->quota_bytes, "no limit", buf, size);
-}
-
-static void fs_row(const struct stk_survey_fs *fs, struct stk_grid *g)
-{
-    const struct stk_fs_facts *f = &fs->facts;
-    struct stk_buf path = STK_BUF_INIT, type = STK_BUF_INIT, names = STK_BUF_INIT;
-    char space[32], quota[32];
-    const char *error = f->error == ETIMEDOUT ? STK_BAD "does not answer" STK_PLAIN
-                        : f->error            ? STK_WARN "cannot be used" STK_PLAIN
-                                              : NULL;
-    stk_grid_row(g, stk_word_cut(&path, shown_path(fs), SIZE_MAX),
-                 stk_word_cut(&names, fs->names, SIZE_MAX),
-                 f->fs[0] ? stk_word_cut(&type, f->fs, 16) : "not known",
-                 error ? error : stk_reach_name(f->reach),
-                 error ? "" : size_text(f->free_bytes, "not known", space, sizeof space),
-                 quota_text(f, quota, sizeof quota));
-    stk_buf_release(&path);
-    stk_buf_release(&type);
-    stk_buf_release(&names);
-}
+STK_TEXT_OF(shown, struct stk_survey_fs, shown_path(r))
+STK_BOOL_OF(answers, struct stk_survey_fs, r->facts.error != ETIMEDOUT)
+STK_TEXT_OF(storage, struct stk_survey_fs,
+            r->facts.error == ETIMEDOUT ? "does not answer"
+            : r->facts.error            ? "cannot be used"
+                                        : stk_reach_name(r->facts.reach))
 
 /* What a row of the table has no column for. */
-static void fs_notes(const struct stk_doctor *d, const struct stk_survey_fs *fs,
-                     struct stk_buf *out)
+static void put_remark(const void *base, struct stk_jw *w)
 {
+    const struct stk_survey_fs *fs = base;
     const struct stk_fs_facts *f = &fs->facts;
     struct stk_buf line = STK_BUF_INIT;
     char a[32];
-    stk_buf_printf(&line, "%s: ", shown_path(fs));
-    size_t head = line.len;
     if (f->error && f->error != ETIMEDOUT)
         stk_buf_printf(&line, "%s; ", strerror(f->error));
     if (f->stripe.size_bytes && f->stripe.count < 0)
@@ -97,259 +97,261 @@ static void fs_notes(const struct stk_doctor *d, const struct stk_survey_fs *fs,
                        stk_format_count(f->free_files, a, sizeof a));
     if (fs->note[0])
         stk_buf_printf(&line, "%s; ", fs->note);
-    if (line.len > head) {
-        line.len -= 2;
-        stk_report_wrapped(stk_buf_cstr(&line), 2, d->columns, out);
-    }
+    line.len -= line.len ? 2 : 0;
+    stk_jw_str(w, line.len ? stk_buf_cstr(&line) : NULL);
     stk_buf_release(&line);
 }
 
-static void put_file_systems(const struct stk_doctor *d, struct stk_buf *out)
+static const struct stk_result_field fs_fields[] = {
+    {"shown", "path", STK_U_TEXT, .put = shown, .flags = STK_F_CUT,
+     .meaning = "an argument, or where the file system is mounted"},
+    {"path", NULL, STK_U_TEXT, FS_CHARS(path)},
+    {"holds", "holds", STK_U_TEXT, FS_CHARS(names), .flags = STK_F_CUT_END},
+    {"argument", NULL, STK_U_FLAG, STK_FROM(struct stk_survey_fs, asked)},
+    {"answers", NULL, STK_U_FLAG, .put = answers},
+    {"storage", "storage", STK_U_TEXT, .put = storage},
+    {"", NULL, STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_survey_fs, facts), .of = stk_fs_fields},
+    {"speed", NULL, STK_U_GROUP, .put = put_speed, .of = speed_fields, .flags = STK_F_PAGE},
+    {"note", NULL, STK_U_TEXT, FS_CHARS(note), .flags = STK_F_KNOWN},
+    {"remark", "remark", STK_U_TEXT, .put = put_remark, .flags = STK_F_REMARK},
+    {NULL}};
+
+/* The same rows with other columns. */
+static const struct stk_result_field speed_columns[] = {
+    {"shown", "path", STK_U_TEXT, .flags = STK_F_CUT},
+    {"speed", NULL, STK_U_GROUP, .of = speed_fields},
+    {NULL}};
+
+static const struct stk_result_plot speed_plot = {
+    "speed", "Speed of the file systems", "Measured by a few reads and writes, past the page cache.",
+    "path", "", STK_U_PLAIN, "category",
+    {{"large requests",
+      STK_U_BYTES_PER_S,
+      {{"speed.read_Bps", "reads", "bar"}, {"speed.write_Bps", "writes", "bar"}}},
+     {"small files",
+      STK_U_PER_S,
+      {{"speed.opens_per_s", "opened", "bar"}, {"speed.creates_per_s", "made", "bar"}}}}};
+
+static void put_fs(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    struct stk_grid g;
-    heading("file systems", "", out);
-    stk_grid_init(&g, "belerr");
-    stk_grid_row(&g, "path", "holds", "type", "storage", "free", "quota left");
-    for (size_t i = 0; i < s->nfs; i++)
-        fs_row(&s->fs[i], &g);
-    stk_grid_fit(&g, 2, d->columns);
-    stk_grid_render(&g, 2, out);
-    stk_grid_release(&g);
-    for (size_t i = 0; i < s->nfs; i++)
-        fs_notes(d, &s->fs[i], out);
+    const struct stk_doctor *d = base;
+    stk_rows_put(fs_fields, d->survey->fs, d->survey->nfs, sizeof *d->survey->fs, w);
 }
 
-/* ---- speed -------------------------------------------------------------------------------- */
-
-static const char *known_rate(double Bps, char *buf, size_t size)
+static void put_measured(const void *base, struct stk_jw *w)
 {
-    return Bps > 0 ? stk_word_rate(Bps, buf, size) : "-";
+    const struct stk_doctor *d = base;
+    char text[400], a[32], b[32];
+    snprintf(text, sizeof text,
+             "Measured for %s, %s written and removed. Reads bypass the page cache of this node, "
+             "not the caches of disks and servers. Writes are synced; creates (4 KiB each) are not.",
+             stk_format_duration(d->survey->measured_s, a, sizeof a),
+             stk_format_size(d->survey->written_bytes, b, sizeof b));
+    stk_jw_str(w, d->survey->quick ? "Speed was not measured (--quick)." : text);
 }
 
-static const char *known_count(double n, char *buf, size_t size)
+static double fastest(const void *base)
 {
-    return n > 0 ? stk_format_count(stk_nearest(n), buf, size) : "-";
+    const struct stk_doctor *d = base;
+    double most = 0;
+    for (size_t i = 0; i < d->survey->nfs; i++)
+        if (d->survey->fs[i].measured)
+            most = fmax(most, d->survey->fs[i].speed.large_Bps);
+    return positive(most);
 }
 
-static void speed_row(const struct stk_survey_fs *fs, struct stk_grid *g)
+/* ---- the node ------------------------------------------------------------------------------------ */
+
+#define NODE(member)            STK_FROM(struct stk_survey, member)
+#define NODE_CHARS(member)      STK_FROM_AS(CHARS, struct stk_survey, member)
+#define TEXT(name, expression)  STK_TEXT_OF(name, struct stk_survey, expression)
+
+STK_NUMBER_OF(gpu_memory, struct stk_survey, positive((double)r->gpus.total_bytes))
+STK_BOOL_OF(uring, struct stk_survey, !r->uring.code)
+TEXT(uring_why, r->uring.code ? r->uring.what : NULL)
+TEXT(scheduler, stk_scheduler_name(r->scheduler))
+
+static const struct stk_result_field node_fields[] = {
+    {"host", "host", STK_U_TEXT, NODE_CHARS(host), .flags = STK_F_PAGE},
+    {"kernel", "kernel", STK_U_TEXT, NODE_CHARS(kernel), .flags = STK_F_PAGE},
+    {"cpus", "CPUs", STK_U_COUNT, NODE(cpus)},
+    {"machine_cpus", "CPUs of the machine", STK_U_COUNT, NODE(machine_cpus),
+     .joins = " of % usable"},
+    {"cgroup_cpus", "CPUs by a cgroup's quota", STK_U_PLAIN, NODE(quota_cpus),
+     .joins = ", by a cgroup's quota of % CPUs"},
+    {"memory_free_bytes", "memory, free", STK_U_BYTES, NODE(memory_free_bytes), .row = "memory",
+     .say = "% free"},
+    {"memory_limit_bytes", "memory", STK_U_BYTES, NODE(memory_limit_bytes), .joins = " of %"},
+    {"memory_limited_by_cgroup", "limited by a cgroup", STK_U_FLAG, NODE(memory_limited),
+     .flags = STK_F_IF_SET, .joins = ", limited by a cgroup (files in /dev/shm count)"},
+    {"gpus", "GPUs", STK_U_COUNT, NODE(gpus.count)},
+    {"gpu_kind", "GPU", STK_U_TEXT, NODE_CHARS(gpus.kind), .flags = STK_F_KNOWN, .joins = " x %"},
+    {"gpu_memory_bytes", "memory of a GPU", STK_U_BYTES, .number = gpu_memory, .joins = ", %"},
+    {"io_uring", "io_uring", STK_U_FLAG, .put = uring},
+    {"io_uring_why_not", "no io_uring", STK_U_TEXT, .put = uring_why, .joins = ": %"},
+    {"slurm", "Slurm in PATH", STK_U_FLAG, NODE(slurm)},
+    {"slurm_version", "Slurm", STK_U_TEXT, NODE_CHARS(slurm_version), .flags = STK_F_KNOWN,
+     .joins = ", %"},
+    {"job", "job", STK_U_TEXT, NODE_CHARS(job), .flags = STK_F_KNOWN},
+    {"scheduler", "scheduler", STK_U_TEXT, .put = scheduler, .joins = ", of %"},
+    {NULL}};
+
+#define MODULE_CHARS(member) STK_FROM_AS(CHARS, struct stk_comm_module, member)
+
+static const struct stk_result_field mpi_fields[] = {
+    {"name", "MPI", STK_U_TEXT, MODULE_CHARS(name)},
+    {"library", "library", STK_U_TEXT, MODULE_CHARS(library), .flags = STK_F_KNOWN | STK_F_CUT_END},
+    {"path", "module", STK_U_TEXT, MODULE_CHARS(path), .flags = STK_F_PAGE},
+    {"used", "used here", STK_U_FLAG, STK_FROM(struct stk_comm_module, chosen),
+     "`stoker stage` uses it here"},
+    {"problem", "problem", STK_U_TEXT, MODULE_CHARS(problem), .flags = STK_F_KNOWN | STK_F_REMARK},
+    {NULL}};
+
+#define TIER(member) STK_FROM(struct stk_survey_tier, member)
+
+STK_NUMBER_OF(limit, struct stk_survey_tier, positive((double)r->limit_bytes))
+STK_NUMBER_OF(age, struct stk_survey_tier, positive((double)r->age_s))
+
+static const struct stk_result_field tier_fields[] = {
+    {"path", "folder", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_survey_tier, path),
+     .flags = STK_F_CUT},
+    {"copies", "copies", STK_U_COUNT, TIER(sets)},
+    {"complete", "complete", STK_U_COUNT, TIER(complete)},
+    {"bytes", "bytes", STK_U_BYTES, TIER(bytes)},
+    {"limit_bytes", "limit", STK_U_BYTES, .number = limit},
+    {"age_s", "oldest use", STK_U_SECONDS, .number = age, .flags = STK_F_PAGE},
+    {"memory", "memory", STK_U_FLAG, TIER(memory)},
+    {"problem", "problem", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_survey_tier, problem),
+     "why it is not used", STK_F_KNOWN | STK_F_REMARK},
+    {NULL}};
+
+static void put_mpi(const void *base, struct stk_jw *w)
 {
-    const struct stk_measured *m = &fs->speed;
-    struct stk_buf path = STK_BUF_INIT;
-    char a[32], b[32], c[32], e[32], l[32];
-    stk_grid_row(g, stk_word_cut(&path, shown_path(fs), SIZE_MAX),
-                 known_rate(m->large_Bps, a, sizeof a), known_rate(m->storage.write_Bps, b, sizeof b),
-                 known_count(m->creates_per_s, c, sizeof c),
-                 known_count(m->opens_per_s, e, sizeof e),
-                 m->storage.latency_s > 0 ? stk_format_duration(m->storage.latency_s, l, sizeof l) : "-",
-                 m->way[0] ? m->way : "-");
-    stk_buf_release(&path);
+    const struct stk_survey *s = base;
+    stk_rows_put(mpi_fields, s->mpi.module, s->mpi.n, sizeof *s->mpi.module, w);
 }
 
-static void put_speed(const struct stk_doctor *d, struct stk_buf *out)
+static void put_tiers(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    struct stk_grid g;
-    char more[120], a[32], b[32];
-    if (s->quick) {
-        heading("speed", "not measured (--quick)", out);
-        return;
-    }
-    snprintf(more, sizeof more, "measured for %s, %s written and removed",
-             stk_format_duration(s->measured_s, a, sizeof a),
-             stk_format_size(s->written_bytes, b, sizeof b));
-    heading("speed", more, out);
-    stk_grid_init(&g, "brrrrrl");
-    stk_grid_row(&g, "path", "read", "write", "creates/s", "opens/s", "latency", "reads by");
-    for (size_t i = 0; i < s->nfs; i++)
-        if (s->fs[i].measured)
-            speed_row(&s->fs[i], &g);
-    stk_grid_fit(&g, 2, d->columns);
-    stk_grid_render(&g, 2, out);
-    stk_grid_release(&g);
-    stk_buf_puts(out, STK_FAINT);
-    stk_report_wrapped("Reads bypass the page cache of this node, not the caches of disks and "
-                       "servers. Writes are synced; creates (4 KiB each) are not.",
-                       2, d->columns, out);
-    stk_buf_puts(out, STK_PLAIN);
+    const struct stk_survey *s = base;
+    stk_rows_put(tier_fields, s->tiers.tier, s->tiers.n, sizeof *s->tiers.tier, w);
 }
 
-/* ---- the node ----------------------------------------------------------------------------- */
+TEXT(mpi_note, r->mpi.stalled ? "not known: a folder does not answer" : r->mpi.n ? NULL : "no module")
+TEXT(tiers_note, r->tiers.stalled ? "not known: a folder does not answer" : r->tiers.n ? NULL : "none")
 
-static void put_cpus(const struct stk_doctor *d, struct stk_buf *out)
+/* ---- what is built in, and what is missing --------------------------------------------------------- */
+
+static void put_built(const struct stk_build *b, bool in, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    char text[120];
-    int n = snprintf(text, sizeof text, "%u of %u usable", s->cpus, s->machine_cpus);
-    if (isfinite(s->quota_cpus))
-        snprintf(text + n, sizeof text - (size_t)n, ", by a cgroup's quota of %.3g CPUs",
-                 s->quota_cpus);
-    put_line(d, "CPUs", text, out);
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < b->nparts; i++)
+        if (!b->part[i].missing == in)
+            stk_jw_str(w, b->part[i].name);
+    stk_jw_close(w, ']');
 }
 
-static void put_memory(const struct stk_doctor *d, struct stk_buf *out)
+static void put_built_in(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    char text[160], a[32], b[32];
-    snprintf(text, sizeof text, "%s free of %s%s",
-             stk_format_size(s->memory_free_bytes, a, sizeof a),
-             stk_format_size(s->memory_limit_bytes, b, sizeof b),
-             s->memory_limited ? ", limited by a cgroup (files in /dev/shm count)"
-                               : "; no cgroup limits it");
-    put_line(d, "memory", text, out);
+    put_built(((const struct stk_doctor *)base)->build, true, w);
 }
 
-static void put_gpus(const struct stk_doctor *d, struct stk_buf *out)
+static void put_not_built(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey_gpus *g = &d->survey->gpus;
-    char text[200], a[32];
-    int n = snprintf(text, sizeof text, "%u", g->count);
-    if (!g->count)
-        snprintf(text, sizeof text, "none found");
-    else if (g->kind[0])
-        n += snprintf(text + n, sizeof text - (size_t)n, " x %s", g->kind);
-    if (g->count && g->total_bytes > 0)
-        snprintf(text + n, sizeof text - (size_t)n, ", %s",
-                 stk_format_size((uint64_t)g->total_bytes, a, sizeof a));
-    put_line(d, "GPUs", text, out);
+    put_built(((const struct stk_doctor *)base)->build, false, w);
 }
 
-static void put_slurm(const struct stk_doctor *d, struct stk_buf *out)
+static void put_lack(const char *what, const char *gives, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    char text[200];
-    int n = snprintf(text, sizeof text, "%s%s",
-                     !s->slurm             ? "no clients in PATH"
-                     : s->slurm_version[0] ? ""
-                                           : "version not known",
-                     s->slurm_version);
-    if (s->scheduler)
-        snprintf(text + n, sizeof text - (size_t)n, "; this is job %s (%s)", s->job,
-                 stk_scheduler_name(s->scheduler));
-    else
-        snprintf(text + n, sizeof text - (size_t)n, "; this is not a job");
-    put_line(d, "Slurm", text, out);
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "what", what);
+    stk_jw_put_str(w, "gives", gives);
+    stk_jw_close(w, '}');
 }
 
-static void put_mpi(const struct stk_doctor *d, struct stk_buf *out)
+static void put_lacks(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    struct stk_buf text = STK_BUF_INIT;
-    for (size_t i = 0; i < s->mpi.n; i++) {
-        const struct stk_comm_module *m = &s->mpi.module[i];
-        stk_buf_reset(&text);
-        stk_buf_printf(&text, "%s: %s%s", m->name, m->problem[0] ? m->problem : m->library,
-                       m->chosen ? "; `stoker stage` uses it here" : "");
-        for (uint8_t *p = text.data; !text.fail && p < text.data + text.len; p++)
-            *p = *p == '\t' ? ' ' : *p; /* MPICH separates columns by tabs */
-        put_line(d, i ? "" : "MPI", stk_buf_cstr(&text), out);
-    }
-    if (!s->mpi.n)
-        put_line(d, "MPI", s->mpi.stalled ? "not known: a folder does not answer" : "no module",
-                 out);
-    stk_buf_release(&text);
-}
-
-static void put_tiers(const struct stk_doctor *d, struct stk_buf *out)
-{
-    const struct stk_survey_tiers *all = &d->survey->tiers;
-    struct stk_buf text = STK_BUF_INIT;
-    char a[32], b[32];
-    for (size_t i = 0; i < all->n; i++) {
-        const struct stk_survey_tier *t = &all->tier[i];
-        stk_buf_reset(&text);
-        stk_buf_printf(&text, "%s: ", t->path);
-        if (t->problem[0])
-            stk_buf_printf(&text, "not used: %s", t->problem);
-        else
-            stk_buf_printf(&text, "%llu of %llu copies complete, %s%s, %s%s",
-                           (unsigned long long)t->complete, (unsigned long long)t->sets,
-                           stk_format_size(t->bytes, b, sizeof b), t->memory ? " of memory" : "",
-                           t->limit_bytes ? "limit " : "no limit",
-                           t->limit_bytes ? stk_format_size(t->limit_bytes, a, sizeof a) : "");
-        put_line(d, i ? "" : "tiers", stk_buf_cstr(&text), out);
-    }
-    if (all->stalled)
-        put_line(d, all->n ? "" : "tiers", "not known: a folder does not answer", out);
-    else if (!all->n)
-        put_line(d, "tiers", "none", out);
-    stk_buf_release(&text);
-}
-
-static void put_parts(const struct stk_doctor *d, struct stk_buf *out)
-{
-    struct stk_buf have = STK_BUF_INIT, lack = STK_BUF_INIT;
-    for (size_t i = 0; i < d->build->nparts; i++) {
-        const struct stk_build_part *p = &d->build->part[i];
-        struct stk_buf *to = p->missing ? &lack : &have;
-        stk_buf_printf(to, "%s%s", to->len ? ", " : "", p->name);
-    }
-    put_line(d, "built in", have.len ? stk_buf_cstr(&have) : "nothing optional", out);
-    if (lack.len)
-        put_line(d, "left out", stk_buf_cstr(&lack), out);
-    stk_buf_release(&have);
-    stk_buf_release(&lack);
-}
-
-static void put_node(const struct stk_doctor *d, struct stk_buf *out)
-{
-    const struct stk_survey *s = d->survey;
-    heading("node", "", out);
-    put_cpus(d, out);
-    put_memory(d, out);
-    put_gpus(d, out);
-    put_line(d, "io_uring", s->uring.code ? s->uring.what : "works", out);
-    put_slurm(d, out);
-    put_mpi(d, out);
-    put_tiers(d, out);
-    put_parts(d, out);
-}
-
-/* ---- what is missing ---------------------------------------------------------------------- */
-
-static void put_lacks(const struct stk_doctor *d, struct stk_buf *out)
-{
+    const struct stk_doctor *d = base;
     struct stk_survey_lack lack[STK_SURVEY_LACKS];
-    size_t n = stk_survey_lacks(d->survey, lack), shown = n;
-    struct stk_buf line = STK_BUF_INIT;
-    heading("missing, and what it would give", "", out);
-    for (size_t i = 0; i < n; i++) {
-        stk_buf_reset(&line);
-        stk_buf_printf(&line, "%s: %s", lack[i].what, lack[i].gives);
-        stk_report_wrapped(stk_buf_cstr(&line), 2, d->columns, out);
-    }
+    size_t n = stk_survey_lacks(d->survey, lack);
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        put_lack(lack[i].what, lack[i].gives, w);
     for (size_t i = 0; i < d->build->nparts; i++) {
         const struct stk_build_part *p = &d->build->part[i];
-        if (!p->missing || strcmp(p->name, "io_uring") == 0)
-            continue;
-        stk_buf_reset(&line);
-        stk_buf_printf(&line, "%s: build stoker with %s", p->name, p->missing);
-        stk_report_wrapped(stk_buf_cstr(&line), 2, d->columns, out);
-        shown++;
+        char gives[120];
+        snprintf(gives, sizeof gives, "build stoker with %s", p->missing ? p->missing : "");
+        if (p->missing && strcmp(p->name, "io_uring") != 0)
+            put_lack(p->name, gives, w);
     }
-    if (!(d->build->locks & STK_CONFINED_CALLS) || !(d->build->locks & STK_CONFINED_FILES)) {
-        stk_report_wrapped("seccomp or Landlock: libraries that read untrusted files are confined "
-                           "less (`stoker version` lists it)",
-                           2, d->columns, out);
-        shown++;
-    }
-    if (!shown)
-        stk_buf_puts(out, "  nothing\n");
-    stk_buf_release(&line);
+    if (!(d->build->locks & STK_CONFINED_CALLS) || !(d->build->locks & STK_CONFINED_FILES))
+        put_lack("seccomp or Landlock", "libraries that read untrusted files are confined less "
+                                        "(`stoker version` lists it)", w);
+    stk_jw_close(w, ']');
 }
 
-void stk_doctor_text(const struct stk_doctor *d, struct stk_buf *out)
+static const struct stk_result_field lack_fields[] = {
+    {"what", "missing", STK_U_TEXT},
+    {"gives", "what it would give", STK_U_TEXT, .flags = STK_F_WRAP},
+    {NULL}};
+
+static void put_version(const void *base, struct stk_jw *w)
 {
-    const struct stk_survey *s = d->survey;
-    struct stk_buf line = STK_BUF_INIT;
-    stk_buf_printf(&line, "%s, %s, stoker %s", s->host[0] ? s->host : "this node",
-                   s->kernel[0] ? s->kernel : "kernel not known", stk_version());
-    stk_report_wrapped(stk_buf_cstr(&line), 0, d->columns, out);
-    stk_buf_release(&line);
-    put_file_systems(d, out);
-    put_speed(d, out);
-    heading("folders for copies", "* where `stoker stage` puts them", out);
-    stk_targets_text(&s->targets, d->columns, out);
-    put_node(d, out);
-    put_lacks(d, out);
+    (void)base;
+    stk_jw_str(w, stk_version());
 }
+
+/* ---- the result ---------------------------------------------------------------------------------- */
+
+static const struct stk_result_field survey_fields[] = {
+    {"quick", NULL, STK_U_FLAG, NODE(quick), "nothing was measured"},
+    {"measured_s", "measured for", STK_U_SECONDS, NODE(measured_s), .flags = STK_F_PAGE},
+    {"written_bytes", NULL, STK_U_BYTES, NODE(written_bytes)},
+    {"", NULL, STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_survey, targets),
+     .of = stk_target_fields},
+    {"node", "node", STK_U_GROUP, .of = node_fields, .flags = STK_F_NAMED},
+    {"mpi", "MPI", STK_U_TABLE, .put = put_mpi, .of = mpi_fields,
+     .flags = STK_F_NAMED},
+    {"mpi_note", "MPI", STK_U_TEXT, .put = mpi_note},
+    {"tiers", "copies on this node", STK_U_TABLE, .put = put_tiers, .of = tier_fields,
+     .flags = STK_F_NAMED},
+    {"tiers_note", "tiers", STK_U_TEXT, .put = tiers_note},
+    {NULL}};
+
+STK_TEXT_OF(host, struct stk_doctor, r->survey->host[0] ? r->survey->host : "this node")
+STK_TEXT_OF(kernel, struct stk_doctor, r->survey->kernel[0] ? r->survey->kernel : "kernel not known")
+
+static const struct stk_result_field fields[] = {
+    {"host", NULL, STK_U_TEXT, .put = host, .flags = STK_F_HEAD},
+    {"kernel", NULL, STK_U_TEXT, .put = kernel, .flags = STK_F_HEAD},
+    {"version", NULL, STK_U_TEXT, .put = put_version, .flags = STK_F_HEAD, .say = "stoker %"},
+    {"file_systems", "file systems", STK_U_TABLE, .put = put_fs, .of = fs_fields,
+     .flags = STK_F_NAMED, .plot = &speed_plot},
+    {"file_systems", "speed", STK_U_TABLE, .of = speed_columns, .only = "speed",
+     .flags = STK_F_NAMED | STK_F_VIEW},
+    {"fastest_Bps", "read from the fastest file system that was measured", STK_U_BYTES_PER_S,
+     .number = fastest, .flags = STK_F_LEAD | STK_F_PAGE},
+    {"measured_note", NULL, STK_U_PROSE, .put = put_measured, .flags = STK_F_SCREEN},
+    {"", NULL, STK_U_GROUP, STK_FROM_AS(POINTER, struct stk_doctor, survey), .of = survey_fields},
+    {"built_in", "built in", STK_U_LIST, .put = put_built_in, .flags = STK_F_IF_SET},
+    {"not_built", "left out", STK_U_LIST, .put = put_not_built, .flags = STK_F_IF_SET},
+    {"parts", NULL, STK_U_TABLE, STK_FROM_AS(POINTER, struct stk_doctor, build), .put = stk_put_parts,
+     .of = stk_part_fields},
+    {"confined_by", NULL, STK_U_GROUP, STK_FROM_AS(POINTER, struct stk_doctor, build),
+     .of = stk_lock_fields},
+    {"missing", "missing, and what it would give", STK_U_TABLE, .put = put_lacks,
+     .of = lack_fields, .flags = STK_F_NAMED, .meaning = "What this node or this build lacks."},
+    {NULL}};
+
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
+{
+    stk_buf_printf(out, "Copies go to %s: %s.", stk_pg_text(r, "target.path", "no folder"),
+                   stk_pg_text(r, "target.reason", "none fits"));
+}
+
+const struct stk_result_kind stk_doctor_kind = {.command = "doctor",
+                                                .doing = "The node",
+                                                .subject = SIZE_MAX,
+                                                .fields = fields,
+                                                .verdict = verdict,
+                                                .fits = true};

@@ -1,13 +1,10 @@
-/* formats.h - what this build can do, for people and for programs: its formats, its parts. */
+/* formats.h - what this build can do: its formats, its parts. */
 #ifndef STK_REPORT_FORMATS_H
 #define STK_REPORT_FORMATS_H
 
-#include "base/json.h"
+#include "result/field.h"
 
-/* All formats, read and written or not. */
-void stk_formats_text(unsigned columns, struct stk_buf *out);
-/* A member of the open object. */
-void stk_formats_json(struct stk_jw *w);
+extern const struct stk_result_kind stk_formats_kind; /* of nothing */
 
 /* An optional part; missing: the package to install, NULL if the part is built in. */
 struct stk_build_part {
@@ -22,8 +19,9 @@ struct stk_build {
     unsigned locks;
 };
 
-void stk_version_text(const struct stk_build *b, struct stk_buf *out);
-/* Members of the open object. */
-void stk_version_json(const struct stk_build *b, struct stk_jw *w);
+extern const struct stk_result_kind stk_version_kind; /* of a struct stk_build */
+/* Its parts and how readers are confined, which doctor has as well. */
+extern const struct stk_result_field stk_part_fields[], stk_lock_fields[];
+void stk_put_parts(const void *build, struct stk_jw *w);
 
 #endif

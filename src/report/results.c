@@ -5,15 +5,19 @@
 
 #include "base/file.h"
 
+#include "report/doctor.h"
 #include "report/inspect.h"
 #include "report/load.h"
 #include "report/pack.h"
+#include "report/stage_plan.h"
 #include "report/verify.h"
 #include "result/page.h"
 
 /* Of the kinds of a command, the one that takes any result is the last. */
 const struct stk_result_kind *const stk_result_kinds[] = {
-    &stk_load_kind, &stk_pack_kind, &stk_verify_kind, &stk_sample_kind, &stk_inspect_kind, NULL};
+    &stk_load_kind,    &stk_pack_kind,    &stk_verify_kind, &stk_sample_kind,
+    &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
+    &stk_formats_kind, &stk_version_kind, NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)

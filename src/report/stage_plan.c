@@ -1,228 +1,111 @@
-/* stage_plan.c - targets of a copy and the cost of staging, as text and as JSON. */
+/* stage_plan.c - where a copy goes and what staging costs: the result of `stage --dry-run`. */
 #include "report/stage_plan.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/style.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "model/measure.h"
-#include "result/grid.h"
-#include "report/report_priv.h"
+#include "result/blocks.h"
+#include "result/screen.h"
 
-/* ---- targets ------------------------------------------------------------------------------ */
-
-/* Escaped and wrapped, in a colour. */
-static void put_wrapped(const char *mark, const char *text, unsigned indent, unsigned columns,
-                        struct stk_buf *out)
+/* UINT64_MAX: not known, or no limit. */
+static double known(uint64_t v)
 {
-    struct stk_buf lines = STK_BUF_INIT;
-    stk_report_wrapped(text, indent, columns, &lines);
-    size_t n = lines.len ? lines.len - 1 : 0; /* the mark ends before the line does */
-    stk_buf_puts(out, mark);
-    stk_buf_put(out, stk_buf_cstr(&lines), n);
-    stk_buf_puts(out, *mark ? STK_PLAIN "\n" : "\n");
-    stk_buf_release(&lines);
+    return v > INT64_MAX ? NAN : (double)v;
 }
 
-void stk_target_text(const struct stk_target *t, unsigned columns, struct stk_buf *out)
+static double positive(double v)
 {
-    struct stk_buf line = STK_BUF_INIT;
-    bool both = !t->named && strcmp(t->name, t->path) != 0;
-    stk_buf_printf(&line, "copy in %s%s%s%s: %s", both ? t->name : "", both ? " (" : "", t->path,
-                   both ? ")" : "", t->reason);
-    put_wrapped("", stk_buf_cstr(&line), 0, columns, out);
-    if (t->warning[0]) {
-        stk_buf_reset(&line);
-        stk_buf_printf(&line, "warning: %s", t->warning);
-        put_wrapped(STK_WARN, stk_buf_cstr(&line), 0, columns, out);
-    }
-    stk_buf_release(&line);
+    return v > 0 ? v : NAN;
 }
 
-/* Colours only the name: the end of the others may be cut off, and with it the end of a colour. */
-static void target_row(const struct stk_target *t, bool best, struct stk_grid *g)
-{
-    struct stk_buf path = STK_BUF_INIT, reason = STK_BUF_INIT;
-    bool fits = t->verdict == STK_TARGET_FITS;
-    char name[64];
-    snprintf(name, sizeof name, "%s%s%s" STK_PLAIN, best ? "* " : "  ",
-             t->warning[0] ? STK_WARN
-             : best        ? STK_GOOD
-             : fits        ? STK_STRONG
-                           : STK_FAINT,
-             t->name);
-    stk_grid_row(g, name,
-                 strcmp(t->path, t->name) == 0 ? "" : stk_word_cut(&path, t->path, SIZE_MAX),
-                 stk_word_cut(&reason, t->reason, SIZE_MAX));
-    stk_buf_release(&path);
-    stk_buf_release(&reason);
-}
+/* ---- a file system ---------------------------------------------------------------------------- */
 
-void stk_targets_text(const struct stk_targets *t, unsigned columns, struct stk_buf *out)
-{
-    struct stk_grid g;
-    stk_grid_init(&g, "lbe");
-    for (size_t i = 0; i < t->n; i++)
-        target_row(&t->target[i], i == t->best, &g);
-    stk_grid_fit(&g, 0, columns);
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
-    for (size_t i = 0; i < t->n; i++)
-        if (t->target[i].warning[0]) {
-            struct stk_buf line = STK_BUF_INIT;
-            stk_buf_printf(&line, "%s: %s", t->target[i].name, t->target[i].warning);
-            put_wrapped(STK_WARN, stk_buf_cstr(&line), 2, columns, out);
-            stk_buf_release(&line);
-        }
-}
+#define FACT(name, expression) STK_NUMBER_OF(name, struct stk_fs_facts, expression)
 
-/* ---- cost --------------------------------------------------------------------------------- */
+FACT(total, known(r->total_bytes))
+FACT(space, known(r->free_bytes))
+FACT(inodes, known(r->free_files))
+FACT(quota, known(r->quota_bytes))
+FACT(quota_inodes, known(r->quota_files))
+FACT(stripes, r->stripe.size_bytes ? (double)r->stripe.count : NAN)
+FACT(stripe_size, r->stripe.size_bytes ? known(r->stripe.size_bytes) : NAN)
+FACT(purge, positive(r->purge.days))
+STK_TEXT_OF(error, struct stk_fs_facts, r->error ? strerror(r->error) : NULL)
+STK_TEXT_OF(error_name, struct stk_fs_facts, stk_errno_name(r->error))
 
-/* "12 s", "12 s to 40 s", "not known". */
-static const char *span_text(double least_s, double most_s, char *buf, size_t size)
+static void quota_text(const void *base, struct stk_jw *w)
 {
-    char a[32], b[32];
-    if (isnan(least_s) || isnan(most_s))
-        return "not known";
-    if (!(most_s > 0))
-        return "no time";
-    (void)stk_format_duration(least_s, a, sizeof a);
-    (void)stk_format_duration(most_s, b, sizeof b);
-    if (strcmp(a, b) == 0)
-        snprintf(buf, size, "%s", a);
+    const struct stk_fs_facts *f = base;
+    char text[40];
+    if (f->quota_told && f->quota_bytes != UINT64_MAX)
+        stk_jw_str(w, stk_format_size(f->quota_bytes, text, sizeof text));
     else
-        snprintf(buf, size, "%s to %s", a, b);
-    return buf;
+        stk_jw_str(w, f->error ? NULL : f->quota_told ? "no limit" : "not told");
 }
 
-static void put_ways(const struct stk_cost *c, unsigned nodes, struct stk_buf *out)
+static void put_reach(const void *base, struct stk_jw *w)
 {
-    struct stk_grid g;
-    char span[80];
-    int n = nodes > 1 ? STK_COST_WAYS : 1;
-    stk_grid_init(&g, "lrl");
-    stk_grid_row(&g, n > 1 ? "  staging" : "  staging, on one node", "takes", "limited by");
-    for (int i = 0; i < n; i++) {
-        const struct stk_cost_time *t = &c->way[i];
-        char name[64];
-        bool best = n > 1 && (int)c->best == i && t->wall;
-        snprintf(name, sizeof name, "%s%s%s", best ? "* " STK_GOOD : "  ",
-                 n > 1 ? stk_cost_way_name((enum stk_cost_way)i) : "the copy",
-                 best ? STK_PLAIN : "");
-        stk_grid_row(&g, name, span_text(t->least_s, t->most_s, span, sizeof span),
-                     t->wall ? t->wall : "");
-    }
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
+    static const char *const reach[] = {"unknown", "local", "memory", "shared"};
+    stk_jw_str(w, reach[((const struct stk_fs_facts *)base)->reach]);
 }
 
-static void put_epochs(const struct stk_stage_plan *p, struct stk_buf *out)
+#define FACT_CHARS(member) STK_FROM_AS(CHARS, struct stk_fs_facts, member)
+
+const struct stk_result_field stk_fs_fields[] = {
+    {"fs", "type", STK_U_TEXT, FACT_CHARS(fs), .flags = STK_F_KNOWN | STK_F_CUT_END},
+    {"mounted_at", NULL, STK_U_TEXT, FACT_CHARS(point), .flags = STK_F_KNOWN},
+    {"reach", "reach", STK_U_TEXT, .put = put_reach, .flags = STK_F_PAGE,
+     .meaning = "local, memory, shared or unknown"},
+    {"total_bytes", NULL, STK_U_BYTES, .number = total},
+    {"free_bytes", "free", STK_U_BYTES, .number = space},
+    {"free_files", NULL, STK_U_COUNT, .number = inodes},
+    {"quota_told", NULL, STK_U_FLAG, STK_FROM(struct stk_fs_facts, quota_told)},
+    {"quota", "quota left", STK_U_TEXT, .put = quota_text, .flags = STK_F_SCREEN},
+    {"quota_left_bytes", "quota left", STK_U_BYTES, .number = quota, .flags = STK_F_PAGE},
+    {"quota_left_files", NULL, STK_U_COUNT, .number = quota_inodes},
+    {"stripe_count", "stripes", STK_U_COUNT, .number = stripes, .flags = STK_F_PAGE,
+     .meaning = "Lustre; -1: on all storage targets"},
+    {"stripe_bytes", NULL, STK_U_BYTES, .number = stripe_size},
+    {"purge_days", "purged after days", STK_U_PLAIN, .number = purge, .flags = STK_F_PAGE},
+    {"error", NULL, STK_U_TEXT, .put = error},
+    {"errno", NULL, STK_U_TEXT, .put = error_name},
+    {NULL}};
+
+/* ---- folders for copies ------------------------------------------------------------------------ */
+
+static const char *chosen_tone(const struct stk_jval *v)
 {
-    const struct stk_cost *c = p->cost;
-    struct stk_grid g;
-    char span[80], share[48] = "";
-    if (c->cached_share > 0)
-        snprintf(share, sizeof share, "%.0f %% of it from the page cache", c->cached_share * 100);
-    stk_grid_init(&g, "lrl");
-    stk_grid_row(&g, "  an epoch", "takes", "");
-    stk_grid_row(&g, "  the first, from the source",
-                 span_text(c->first_epoch_s, c->first_epoch_s, span, sizeof span), "");
-    stk_grid_row(&g, "  others, from the source",
-                 span_text(c->source_epoch_s, c->source_epoch_s, span, sizeof span), share);
-    stk_grid_row(&g, "  from the copy",
-                 span_text(c->target_epoch_s, c->target_epoch_s, span, sizeof span), share);
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
+    return v->b ? STK_GOOD : NULL;
 }
 
-static void put_cost(const struct stk_stage_plan *p, unsigned columns, struct stk_buf *out)
-{
-    const struct stk_cost *c = p->cost;
-    bool pays = c->verdict == STK_COST_PAYS;
-    if (p->rates) {
-        struct stk_buf line = STK_BUF_INIT;
-        stk_buf_printf(&line, "rates: %s", p->rates);
-        put_wrapped("", stk_buf_cstr(&line), 0, columns, out);
-        stk_buf_release(&line);
-    }
-    put_ways(c, p->asked->nodes, out);
-    stk_buf_putc(out, '\n');
-    put_epochs(p, out);
-    stk_buf_putc(out, '\n');
-    put_wrapped(pays ? STK_GOOD : STK_WARN, c->reason, 0, columns, out);
-    if (pays && !(p->asked->need_Bps > 0))
-        put_wrapped("",
-                    "An epoch is what reading alone takes: if the training computes longer than "
-                    "that, it saves less.",
-                    0, columns, out);
-}
+static const struct stk_result_field target_fields[] = {
+    {"name", "folder", STK_U_TEXT},
+    {"chosen", "", STK_U_FLAG, .flags = STK_F_IF_SET | STK_F_SCREEN, .say = "*",
+     .tone = chosen_tone},
+    {"path", "path", STK_U_TEXT, .flags = STK_F_CUT},
+    {"verdict", "verdict", STK_U_TEXT, .flags = STK_F_PAGE},
+    {"reason", "why", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"warning", "warning", STK_U_TEXT, .flags = STK_F_REMARK | STK_F_WARN},
+    {"tier", NULL, STK_U_TEXT},
+    {"room_bytes", "room for a copy", STK_U_BYTES, .flags = STK_F_PAGE | STK_F_LEAD},
+    {"job_memory_bytes", NULL, STK_U_BYTES},
+    {"", NULL, STK_U_GROUP, .of = stk_fs_fields, .flags = STK_F_PAGE},
+    {NULL}};
 
-void stk_stage_plan_text(const struct stk_stage_plan *p, unsigned columns, struct stk_buf *out)
-{
-    struct stk_buf line = STK_BUF_INIT;
-    char size[32], files[48];
-    stk_buf_printf(&line, "source: %s", p->source);
-    if (p->asked)
-        stk_buf_printf(&line, ", %s in %s", stk_format_size(p->asked->bytes, size, sizeof size),
-                       stk_word_many(p->asked->files, "file", files, sizeof files));
-    put_wrapped("", stk_buf_cstr(&line), 0, columns, out);
-    stk_buf_release(&line);
-    if (p->target)
-        stk_target_text(p->target, columns, out);
-    else
-        put_wrapped(STK_WARN, "no folder of this node takes the copy: read the source", 0, columns,
-                    out);
-    if (p->there)
-        put_wrapped(STK_GOOD, "a complete copy is there already", 0, columns, out);
-    if (p->targets)
-        stk_targets_text(p->targets, columns, out);
-    if (p->cost) {
-        stk_buf_putc(out, '\n');
-        put_cost(p, columns, out);
-    }
-}
-
-/* ---- JSON --------------------------------------------------------------------------------- */
-
-/* null: not known, or no limit. */
 static void put_known(struct stk_jw *w, const char *key, uint64_t v)
 {
     stk_jw_put_known_i64(w, key, v > INT64_MAX ? -1 : (int64_t)v);
 }
 
-void stk_fs_facts_json(const struct stk_fs_facts *f, struct stk_jw *w)
+static void put_one(const struct stk_target *t, bool chosen, struct stk_jw *w)
 {
-    static const char *const reach[] = {"unknown", "local", "memory", "shared"};
-    stk_jw_put_str(w, "fs", f->fs[0] ? f->fs : NULL);
-    stk_jw_put_str(w, "mounted_at", f->point[0] ? f->point : NULL);
-    stk_jw_put_str(w, "reach", reach[f->reach]);
-    put_known(w, "total_bytes", f->total_bytes);
-    put_known(w, "free_bytes", f->free_bytes);
-    put_known(w, "free_files", f->free_files);
-    stk_jw_put_bool(w, "quota_told", f->quota_told);
-    put_known(w, "quota_left_bytes", f->quota_bytes);
-    put_known(w, "quota_left_files", f->quota_files);
-    stk_jw_key(w, "stripe_count");
-    if (f->stripe.size_bytes)
-        stk_jw_i64(w, f->stripe.count);
-    else
-        stk_jw_null(w);
-    put_known(w, "stripe_bytes", f->stripe.size_bytes ? f->stripe.size_bytes : UINT64_MAX);
-    stk_jw_put_known_f64(w, "purge_days", f->purge.days > 0 ? f->purge.days : -1);
-    stk_jw_put_str(w, "error", f->error ? strerror(f->error) : NULL);
-    stk_jw_put_str(w, "errno", stk_errno_name(f->error));
-}
-
-void stk_target_json(const struct stk_target *t, struct stk_jw *w)
-{
-    bool fits = t->verdict == STK_TARGET_FITS;
-    char *tier = fits && !t->named ? stk_scratch_tier(t->path) : NULL;
+    char *tier = t->verdict == STK_TARGET_FITS && !t->named ? stk_scratch_tier(t->path) : NULL;
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "name", t->name);
+    stk_jw_put_bool(w, "chosen", chosen);
     stk_jw_put_str(w, "path", t->path[0] ? t->path : NULL);
     stk_jw_put_str(w, "verdict", stk_target_verdict_name(t->verdict));
     stk_jw_put_str(w, "reason", t->reason);
@@ -231,7 +114,7 @@ void stk_target_json(const struct stk_target *t, struct stk_jw *w)
     if (t->path[0]) {
         put_known(w, "room_bytes", t->room_bytes);
         put_known(w, "job_memory_bytes", t->job_bytes);
-        stk_fs_facts_json(&t->facts, w);
+        stk_fields_put(stk_fs_fields, &t->facts, w);
     }
     stk_jw_close(w, '}');
     free(tier);
@@ -239,88 +122,209 @@ void stk_target_json(const struct stk_target *t, struct stk_jw *w)
 
 static void put_target(const struct stk_target *t, struct stk_jw *w)
 {
-    stk_jw_key(w, "target");
     if (t)
-        stk_target_json(t, w);
+        put_one(t, true, w);
     else
         stk_jw_null(w);
 }
 
-static void put_list(const struct stk_targets *t, struct stk_jw *w)
+static void put_best(const void *targets, struct stk_jw *w)
 {
-    stk_jw_key(w, "targets");
+    put_target(stk_targets_best(targets), w);
+}
+
+static void put_all(const void *targets, struct stk_jw *w)
+{
+    const struct stk_targets *t = targets;
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < t->n; i++)
-        stk_target_json(&t->target[i], w);
+    for (size_t i = 0; t && i < t->n; i++)
+        put_one(&t->target[i], i == t->best, w);
     stk_jw_close(w, ']');
 }
 
-void stk_targets_json(const struct stk_targets *t, struct stk_jw *w)
-{
-    put_target(stk_targets_best(t), w);
-    put_list(t, w);
-}
+#define TARGETS                                                                                    \
+    "targets", "folders for copies; * is where `stoker stage` puts them", STK_U_TABLE
 
-static void put_rates(const struct stk_cost_case *c, struct stk_jw *w)
-{
-    const struct {
-        const char *name;
-        double v;
-    } rate[] = {{"source_Bps", c->source.read_Bps},
-                {"source_all_Bps", c->source.all_Bps},
-                {"source_file_s", stk_cost_file_s(&c->source)},
-                {"write_Bps", c->target.write_Bps},
-                {"write_file_s", c->target.create_s / STK_MEASURE_READERS},
-                {"read_Bps", c->target.read_Bps},
-                {"read_file_s", stk_cost_file_s(&c->target)},
-                {"fabric_Bps", c->fabric_Bps}};
-    for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
-        stk_jw_put_known_f64(w, rate[i].name, rate[i].v > 0 ? rate[i].v : -1);
-}
+const struct stk_result_field stk_target_fields[] = {
+    {"target", NULL, STK_U_GROUP, .put = put_best, .of = target_fields, .flags = STK_F_PAGE},
+    {TARGETS, .put = put_all, .of = target_fields, .flags = STK_F_NAMED,
+     .meaning = "Where `stoker stage` may put a copy."},
+    {NULL}};
 
-static void put_cost_json(const struct stk_stage_plan *p, struct stk_jw *w)
+/* ---- cost --------------------------------------------------------------------------------------- */
+
+#define ASKED(name, expression) STK_NUMBER_OF(name, struct stk_stage_plan, expression)
+
+ASKED(bytes, (double)r->asked->bytes)
+ASKED(files, (double)r->asked->files)
+ASKED(nodes, r->asked->nodes ? (double)r->asked->nodes : 1)
+ASKED(epochs, r->asked->epochs ? (double)r->asked->epochs : NAN)
+ASKED(source_rate, positive(r->asked->source.read_Bps))
+ASKED(source_all_rate, positive(r->asked->source.all_Bps))
+ASKED(source_file, positive(stk_cost_file_s(&r->asked->source)))
+ASKED(write_rate, positive(r->asked->target.write_Bps))
+ASKED(write_file, positive(r->asked->target.create_s / STK_MEASURE_READERS))
+ASKED(read_rate, positive(r->asked->target.read_Bps))
+ASKED(read_file, positive(stk_cost_file_s(&r->asked->target)))
+ASKED(fabric_rate, positive(r->asked->fabric_Bps))
+ASKED(need, positive(r->asked->need_Bps))
+
+static const struct stk_result_field way_fields[] = {
+    {"way", "staging", STK_U_TEXT},
+    {"best", "", STK_U_FLAG, .flags = STK_F_IF_SET | STK_F_SCREEN, .say = "*"},
+    {"least_s", "takes at least", STK_U_SECONDS},
+    {"most_s", "at most", STK_U_SECONDS},
+    {"limited_by", "limited by", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {NULL}};
+
+static const struct stk_result_plot way_plot = {
+    "ways", "Ways to stage", "The least and the most time that each may take.",
+    "way", "", STK_U_PLAIN, "category",
+    {{"time", STK_U_SECONDS, {{"least_s", "at least", "bar"}, {"most_s", NULL, "bar"}}}}};
+
+static void put_ways(const void *base, struct stk_jw *w)
 {
+    const struct stk_stage_plan *p = base;
     const struct stk_cost *c = p->cost;
-    stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "bytes", p->asked->bytes);
-    stk_jw_put_u64(w, "files", p->asked->files);
-    stk_jw_put_u64(w, "nodes", p->asked->nodes ? p->asked->nodes : 1);
-    stk_jw_put_known_i64(w, "epochs", p->asked->epochs ? (int64_t)p->asked->epochs : -1);
-    stk_jw_put_str(w, "rates", p->rates);
-    put_rates(p->asked, w);
-    stk_jw_put_known_f64(w, "training_Bps", p->asked->need_Bps > 0 ? p->asked->need_Bps : -1);
-    stk_jw_key(w, "ways");
+    int n = p->asked->nodes > 1 ? STK_COST_WAYS : 1;
     stk_jw_open(w, '[');
-    for (int i = 0; i < (p->asked->nodes > 1 ? STK_COST_WAYS : 1); i++) {
+    for (int i = 0; i < n; i++) {
         stk_jw_open(w, '{');
         stk_jw_put_str(w, "way", stk_cost_way_name((enum stk_cost_way)i));
+        stk_jw_put_bool(w, "best", n > 1 && (int)c->best == i && c->way[i].wall);
         stk_jw_put_known_f64(w, "least_s", c->way[i].least_s);
         stk_jw_put_known_f64(w, "most_s", c->way[i].most_s);
         stk_jw_put_str(w, "limited_by", c->way[i].wall);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
-    stk_jw_put_known_f64(w, "cached_share", c->cached_share);
-    stk_jw_put_known_f64(w, "first_epoch_s", c->first_epoch_s);
-    stk_jw_put_known_f64(w, "source_epoch_s", c->source_epoch_s);
-    stk_jw_put_known_f64(w, "target_epoch_s", c->target_epoch_s);
-    stk_jw_put_f64(w, "saved_s", c->saved_s);
-    stk_jw_put_f64(w, "pays_after_epochs", c->pays_after);
-    stk_jw_put_str(w, "verdict", stk_cost_verdict_name(c->verdict));
-    stk_jw_put_str(w, "reason", c->reason);
+}
+
+STK_TEXT_OF(cost_verdict, struct stk_stage_plan, stk_cost_verdict_name(r->cost->verdict))
+STK_TEXT_OF(cost_reason, struct stk_stage_plan, r->cost->reason)
+STK_TEXT_OF(cost_note, struct stk_stage_plan,
+            r->cost->verdict == STK_COST_PAYS && !(r->asked->need_Bps > 0)
+                ? "An epoch is what reading alone takes: if the training computes longer than that, "
+                  "it saves less."
+                : NULL)
+STK_NUMBER_OF(saved, struct stk_stage_plan, r->cost->saved_s)
+STK_NUMBER_OF(pays_after, struct stk_stage_plan, r->cost->pays_after)
+STK_NUMBER_OF(cached, struct stk_stage_plan, r->cost->cached_share)
+STK_NUMBER_OF(first_epoch, struct stk_stage_plan, r->cost->first_epoch_s)
+STK_NUMBER_OF(source_epoch, struct stk_stage_plan, r->cost->source_epoch_s)
+STK_NUMBER_OF(target_epoch, struct stk_stage_plan, r->cost->target_epoch_s)
+
+static const struct stk_result_field cost_fields[] = {
+    {"bytes", "data", STK_U_BYTES, .number = bytes},
+    {"files", "files", STK_U_COUNT, .number = files, .joins = " in % file(s)"},
+    {"nodes", "nodes", STK_U_COUNT, .number = nodes, .flags = STK_F_IF_MANY, .joins = ", % nodes"},
+    {"epochs", "epochs", STK_U_COUNT, .number = epochs, .joins = ", % epoch(s)"},
+    {"rates", "rates", STK_U_TEXT, STK_FROM(struct stk_stage_plan, rates)},
+    {"source_Bps", "the source reads", STK_U_BYTES_PER_S, .number = source_rate,
+     .flags = STK_F_PAGE},
+    {"source_all_Bps", NULL, STK_U_BYTES_PER_S, .number = source_all_rate,
+     .meaning = "of the source, for all nodes together"},
+    {"source_file_s", NULL, STK_U_SECONDS, .number = source_file},
+    {"write_Bps", "the folder writes", STK_U_BYTES_PER_S, .number = write_rate,
+     .flags = STK_F_PAGE},
+    {"write_file_s", NULL, STK_U_SECONDS, .number = write_file},
+    {"read_Bps", "the folder reads", STK_U_BYTES_PER_S, .number = read_rate, .flags = STK_F_PAGE},
+    {"read_file_s", NULL, STK_U_SECONDS, .number = read_file},
+    {"fabric_Bps", "between nodes", STK_U_BYTES_PER_S, .number = fabric_rate, .flags = STK_F_PAGE},
+    {"training_Bps", "the training reads", STK_U_BYTES_PER_S, .number = need, .flags = STK_F_PAGE},
+    {"ways", "ways", STK_U_TABLE, .put = put_ways, .of = way_fields, .plot = &way_plot},
+    {"first_epoch_s", "the first epoch, from the source", STK_U_SECONDS, .number = first_epoch,
+     .flags = STK_F_KNOWN | STK_F_ALWAYS},
+    {"source_epoch_s", "other epochs, from the source", STK_U_SECONDS, .number = source_epoch,
+     .flags = STK_F_KNOWN | STK_F_ALWAYS},
+    {"cached_share", "from the page cache", STK_U_SHARE, .number = cached,
+     .flags = STK_F_KNOWN | STK_F_IF_SET, .joins = "; % of it from the page cache"},
+    {"target_epoch_s", "an epoch from the copy", STK_U_SECONDS, .number = target_epoch,
+     .flags = STK_F_KNOWN | STK_F_ALWAYS},
+    {"saved_s", "saved by a copy", STK_U_SECONDS, .number = saved,
+     .flags = STK_F_PAGE | STK_F_LEAD},
+    {"pays_after_epochs", "pays after epochs", STK_U_PLAIN, .number = pays_after,
+     .flags = STK_F_PAGE},
+    {"verdict", NULL, STK_U_TEXT, .put = cost_verdict},
+    {"reason", NULL, STK_U_PROSE, .put = cost_reason, .flags = STK_F_SCREEN},
+    {"note", NULL, STK_U_PROSE, .put = cost_note},
+    {NULL}};
+
+static void put_cost(const void *base, struct stk_jw *w)
+{
+    const struct stk_stage_plan *p = base;
+    if (!p->cost) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '{');
+    stk_fields_put(cost_fields, p, w);
     stk_jw_close(w, '}');
 }
 
-void stk_stage_plan_json(const struct stk_stage_plan *p, struct stk_jw *w)
+/* ---- the plan ----------------------------------------------------------------------------------- */
+
+static void put_chosen(const void *base, struct stk_jw *w)
 {
-    stk_jw_put_str(w, "source", p->source);
-    stk_jw_put_bool(w, "staged", p->there);
-    put_target(p->target, w);
-    if (p->targets)
-        put_list(p->targets, w);
-    stk_jw_key(w, "cost");
-    if (p->cost)
-        put_cost_json(p, w);
-    else
-        stk_jw_null(w);
+    put_target(((const struct stk_stage_plan *)base)->target, w);
 }
+
+static void put_targets(const void *base, struct stk_jw *w)
+{
+    put_all(((const struct stk_stage_plan *)base)->targets, w);
+}
+
+/* "copy in $SLURM_TMPDIR (/local/7): xfs on this node, 1.8 TiB free" */
+static void draw_target(const struct stk_result_field *f, const struct stk_jval *obj,
+                        struct stk_screen *s)
+{
+    const struct stk_jval *t = stk_json_get(obj, f->key);
+    const char *name = stk_pg_text(t, "name", ""), *path = stk_pg_text(t, "path", "");
+    bool both = *path && strcmp(name, path) != 0;
+    struct stk_buf line = STK_BUF_INIT;
+    if (t->type == STK_JOBJ)
+        stk_buf_printf(&line, "copy in %s%s%s%s: %s", name, both ? " (" : "", both ? path : "",
+                       both ? ")" : "", stk_pg_text(t, "reason", ""));
+    else
+        stk_buf_puts(&line, "no folder of this node takes the copy: read the source");
+    stk_screen_part(s);
+    stk_report_wrapped(stk_buf_cstr(&line), 0, s->columns, s->out);
+    stk_buf_release(&line);
+    const char *warning = stk_pg_text(t, "warning", NULL);
+    if (warning) {
+        stk_buf_printf(&line, "warning: %s", warning);
+        stk_report_wrapped(stk_buf_cstr(&line), 0, s->columns, s->out);
+        stk_buf_release(&line);
+    }
+}
+
+static const struct stk_result_field fields[] = {
+    {"source", NULL, STK_U_TEXT, STK_FROM(struct stk_stage_plan, source)},
+    {"staged", "staged", STK_U_FLAG, STK_FROM(struct stk_stage_plan, there),
+     "a complete copy is there", STK_F_HEAD | STK_F_IF_SET,
+     .say = "a complete copy is there already"},
+    {"target", "target", STK_U_ANY, .put = put_chosen, .of = target_fields, .draw = draw_target,
+     .flags = STK_F_ALWAYS},
+    {TARGETS, .put = put_targets, .of = target_fields,
+     .meaning = "Where `stoker stage` may put a copy."},
+    {"cost", NULL, STK_U_GROUP, .put = put_cost, .of = cost_fields},
+    {NULL}};
+
+static bool is_plan(const struct stk_jval *result)
+{
+    return stk_json_get(result, "cost") && !stk_json_get(result, "forms") &&
+           !stk_json_get(result, "nodes");
+}
+
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
+{
+    stk_buf_puts(out, stk_pg_text(r, "cost.reason",
+                                  stk_pg_text(r, "target.reason", "No folder for a copy fits.")));
+}
+
+const struct stk_result_kind stk_stage_plan_kind = {.command = "stage",
+                                                    .doing = "Plan to stage",
+                                                    .fields = fields,
+                                                    .takes = is_plan,
+                                                    .verdict = verdict,
+                                                    .fits = true};

@@ -1,15 +1,14 @@
 /*
- * stage_plan.h - where a copy goes and whether it pays, for people and for programs: the screen of
- * `stage --dry-run`, and the table of targets, which `doctor` shows as well. Paths are escaped.
+ * stage_plan.h - where a copy goes and whether it pays: the result of `stage --dry-run`, and the
+ * table of targets, which `doctor` has as well.
  */
 #ifndef STK_REPORT_STAGE_PLAN_H
 #define STK_REPORT_STAGE_PLAN_H
 
-#include "base/buf.h"
-#include "base/json.h"
 #include "host/fs_facts.h"
 #include "stage/cost.h"
 #include "stage/target.h"
+#include "result/field.h"
 
 struct stk_stage_plan {
     const char *source;
@@ -21,19 +20,11 @@ struct stk_stage_plan {
     const char *rates; /* where the rates come from: "measured just now"; NULL: not told */
 };
 
-void stk_stage_plan_text(const struct stk_stage_plan *p, unsigned columns, struct stk_buf *out);
-/* Members "source", "target", "targets", "cost". */
-void stk_stage_plan_json(const struct stk_stage_plan *p, struct stk_jw *w);
+extern const struct stk_result_kind stk_stage_plan_kind; /* of a struct stk_stage_plan */
 
-/* "copy in $SLURM_TMPDIR (/local/7): xfs on this node, 1.8 TiB free", and its warning, wrapped. */
-void stk_target_text(const struct stk_target *t, unsigned columns, struct stk_buf *out);
-/* One row per candidate; the chosen one is marked. */
-void stk_targets_text(const struct stk_targets *t, unsigned columns, struct stk_buf *out);
-/* The value of a member. */
-void stk_target_json(const struct stk_target *t, struct stk_jw *w);
-/* Members "target" (the chosen one, or null) and "targets". */
-void stk_targets_json(const struct stk_targets *t, struct stk_jw *w);
-/* Members of a file system: type, reach, space, quota, stripes. */
-void stk_fs_facts_json(const struct stk_fs_facts *f, struct stk_jw *w);
+/* "target" (the chosen one, or null) and "targets", of a struct stk_targets. */
+extern const struct stk_result_field stk_target_fields[];
+/* A file system, of a struct stk_fs_facts: type, reach, space, quota, stripes. */
+extern const struct stk_result_field stk_fs_fields[];
 
 #endif

@@ -78,6 +78,12 @@ struct stk_from {
         const type_ *r = base;                                                                     \
         return (expression);                                                                       \
     }
+#define STK_BOOL_OF(name, type_, expression)                                                       \
+    static void name(const void *base, struct stk_jw *w)                                           \
+    {                                                                                              \
+        const type_ *r = base;                                                                     \
+        stk_jw_bool(w, (expression));                                                              \
+    }
 #define STK_TEXT_OF(name, type_, expression)                                                       \
     static void name(const void *base, struct stk_jw *w)                                           \
     {                                                                                              \
@@ -101,6 +107,9 @@ enum stk_field_flag {
     STK_F_NAMED = 1u << 10,  /* a group or table: its title stands above it on the screen */
     STK_F_CUT = 1u << 11,    /* a column that is cut at its beginning if the screen is narrow */
     STK_F_CUT_END = 1u << 12,
+    STK_F_VIEW = 1u << 15,    /* a table: draws a member that another field describes, on the screen */
+    STK_F_WRAP = 1u << 16,    /* the last column: its words go to further lines */
+    STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
     STK_F_ALWAYS = 1u << 14,  /* "not known" if it is null */
     STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
 };
@@ -128,6 +137,7 @@ struct stk_result_field {
     const char *(*tone)(const struct stk_jval *v);
     const struct stk_result_field *of; /* of a group or of the rows of a table */
     size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */
+    const char *only; /* of a table on the screen: the rows that have that member */
     const struct stk_result_plot *plot; /* of a table, on the page */
     /* Draws the member of obj on the screen in its own way (screen.h). */
     void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);
@@ -164,6 +174,7 @@ struct stk_result_kind {
     void (*verdict)(const struct stk_jval *result, struct stk_buf *out);
     /* What its one number does not say: stands beside it. May be NULL. */
     void (*caveat)(const struct stk_jval *result, struct stk_buf *out);
+    bool fits; /* its screen is as narrow as a terminal in a file, too */
     const char *needs, *lacks; /* a result without that member is refused, with these words */
 };
 

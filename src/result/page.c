@@ -24,31 +24,32 @@ static bool is_number(const struct stk_jval *v)
 
 static bool on_page(const struct stk_result_field *f)
 {
-    return f->title && !(f->flags & STK_F_SCREEN);
+    return f->title && !(f->flags & (STK_F_SCREEN | STK_F_VIEW));
 }
 
 /* ---- the verdict and the facts --------------------------------------------------------------- */
 
-/* Returns the verdict. */
-static const char *put_number(const struct stk_result_field *f, const struct stk_jval *obj,
-                              const char *caveat, struct stk_jw *w)
+struct head {
+    const char *verdict, *caveat;
+    bool number; /* is written: the first that is known */
+};
+
+static void put_number(const struct stk_result_field *f, const struct stk_jval *obj,
+                       struct head *h, struct stk_jw *w)
 {
-    const char *verdict = "";
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
-        if (f->unit == STK_U_GROUP && !*f->key) {
-            const char *inside = put_number(f->of, v, caveat, w);
-            verdict = *inside ? inside : verdict;
-        }
+        if (f->unit == STK_U_GROUP)
+            put_number(f->of, v, h, w);
         if (f->flags & STK_F_VERDICT && v && v->type == STK_JSTR)
-            verdict = v->str;
-        if (f->flags & STK_F_LEAD && is_number(v)) {
+            h->verdict = v->str;
+        if (f->flags & STK_F_LEAD && is_number(v) && !h->number) {
             char what[300];
-            snprintf(what, sizeof what, "%s%s%s", f->title, *caveat ? ": " : "", caveat);
+            snprintf(what, sizeof what, "%s%s%s", f->title, *h->caveat ? ": " : "", h->caveat);
             stk_pg_number(w, v->f, stk_unit_name(f->unit), what);
+            h->number = true;
         }
     }
-    return verdict;
 }
 
 static void put_fact(const struct stk_result_field *f, const struct stk_jval *v, struct stk_jw *w)
@@ -181,12 +182,13 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
     struct stk_buf verdict = STK_BUF_INIT, caveat = STK_BUF_INIT;
     if (kind->caveat)
         kind->caveat(result, &caveat);
-    const char *said = put_number(kind->fields, result, stk_buf_cstr(&caveat), w);
+    struct head h = {.verdict = "", .caveat = stk_buf_cstr(&caveat)};
+    put_number(kind->fields, result, &h, w);
     stk_buf_release(&caveat);
     if (kind->verdict)
         kind->verdict(result, &verdict);
     else
-        stk_buf_puts(&verdict, said);
+        stk_buf_puts(&verdict, h.verdict);
     stk_jw_put_str(w, "verdict", stk_buf_cstr(&verdict));
     stk_buf_release(&verdict);
     stk_pg_facts(w);

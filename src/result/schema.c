@@ -50,6 +50,8 @@ static void put_field(const struct stk_result_field *f, struct stk_jw *w)
 static void put_members(const struct stk_result_field *f, struct stk_jw *w)
 {
     for (; f->key; f++) {
+        if (f->flags & STK_F_VIEW)
+            continue;
         if (*f->key)
             put_field(f, w);
         else

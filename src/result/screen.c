@@ -107,10 +107,11 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
 
 static bool is_column(const struct stk_result_field *f)
 {
-    return f->title && !(f->flags & STK_F_PAGE) && f->unit != STK_U_TABLE && f->unit != STK_U_GROUP;
+    return f->title && !(f->flags & (STK_F_PAGE | STK_F_REMARK)) && f->unit < STK_U_GROUP;
 }
 
-static void put_cell(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *cells)
+static void put_cell(const struct stk_result_field *f, const struct stk_jval *v,
+                     struct stk_buf *cells)
 {
     const char *tone = v && f->tone ? f->tone(v) : NULL;
     stk_buf_puts(cells, tone ? tone : "");
@@ -139,38 +140,40 @@ static double largest(const struct stk_jval *rows, const char *key)
     return most;
 }
 
-/* The cells of a row, or of the titles if row is NULL. */
-static void put_row(const struct stk_result_field *of, const struct stk_jval *row,
+/* The cells of a row; the columns of an object in it stand beside the others. */
+static void put_row(const struct stk_result_field *f, const struct stk_jval *row,
                     const struct stk_jval *rows, bool utf8, struct stk_buf *cells)
 {
-    for (const struct stk_result_field *f = of; f->key; f++) {
+    for (; f->key; f++) {
+        if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
+            put_row(f->of, stk_field_of(f, row), rows, utf8, cells);
         if (!is_column(f))
             continue;
-        if (row)
-            put_cell(f, stk_json_get(row, f->key), cells);
-        else
-            stk_buf_put(cells, f->title, strlen(f->title) + 1);
-        if (f->flags & STK_F_BAR && row)
+        put_cell(f, stk_json_get(row, f->key), cells);
+        if (f->flags & STK_F_BAR)
             put_bar(stk_json_get(row, f->key), largest(rows, f->key), utf8, cells);
-        else if (f->flags & STK_F_BAR)
-            stk_buf_putc(cells, '\0');
     }
 }
 
-/* One letter per column, as of a grid. */
-static size_t align_of(const struct stk_result_field *of, char *align, size_t size)
+/* The titles, and one letter per column, as of a grid. Returns how many there are. */
+static size_t put_titles(const struct stk_result_field *f, char *align, size_t n,
+                         struct stk_buf *cells)
 {
-    size_t n = 0;
-    for (const struct stk_result_field *f = of; f->key && n + 2 < size; f++) {
+    for (; f->key && n + 2 <= STK_GRID_COLUMNS; f++) {
+        if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
+            n = put_titles(f->of, align, n, cells);
         if (!is_column(f))
             continue;
-        bool text = f->unit >= STK_U_FLAG;
+        stk_buf_put(cells, f->title, strlen(f->title) + 1);
         align[n++] = f->flags & STK_F_CUT       ? 'b'
                      : f->flags & STK_F_CUT_END ? 'e'
-                     : text                     ? 'l'
+                     : f->flags & STK_F_WRAP    ? 'w'
+                     : f->unit >= STK_U_FLAG    ? 'l'
                                                 : 'r';
-        if (f->flags & STK_F_BAR)
+        if (f->flags & STK_F_BAR) {
+            stk_buf_putc(cells, '\0');
             align[n++] = 'l';
+        }
     }
     align[n] = '\0';
     return n;
@@ -183,19 +186,48 @@ static void put_dots(size_t columns, struct stk_buf *cells)
         stk_buf_putc(cells, '\0');
 }
 
-static void put_table(const struct stk_result_field *f, const struct stk_jval *rows, struct stk_screen *s)
+static bool has(const struct stk_jval *row, const char *key)
+{
+    const struct stk_jval *v = key ? stk_json_get(row, key) : row;
+    return v && v->type != STK_JNULL;
+}
+
+/* "/scratch: files older than 30 days are removed" */
+static void put_remarks(const struct stk_result_field *f, const struct stk_jval *rows,
+                        struct stk_screen *s)
+{
+    for (size_t i = 0; i < rows->len; i++)
+        for (const struct stk_result_field *c = f->of; c->key; c++) {
+            const struct stk_jval *v = stk_json_get(&rows->item[i], c->key);
+            const struct stk_jval *name = stk_json_get(&rows->item[i], f->of->key);
+            if (!(c->flags & STK_F_REMARK) || !v || v->type != STK_JSTR || !name)
+                continue;
+            struct stk_buf line = STK_BUF_INIT;
+            stk_buf_printf(&line, "%s: %s", name->type == STK_JSTR ? name->str : "", v->str);
+            stk_buf_puts(s->out, c->flags & STK_F_WARN ? STK_WARN : "");
+            stk_report_wrapped(stk_buf_cstr(&line), INDENT, s->columns, s->out);
+            stk_buf_puts(s->out, c->flags & STK_F_WARN ? STK_PLAIN : "");
+            stk_buf_release(&line);
+        }
+}
+
+static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
+                      struct stk_screen *s)
 {
     char align[STK_GRID_COLUMNS + 1];
+    struct stk_buf cells = STK_BUF_INIT;
     struct stk_grid t;
-    size_t n = align_of(f->of, align, sizeof align);
-    if (!rows->len || rows->len < f->least || !n)
+    size_t n = put_titles(f->of, align, 0, &cells), shown = 0;
+    for (size_t i = 0; i < rows->len; i++)
+        shown += has(&rows->item[i], f->only);
+    if (!shown || shown < f->least || !n) {
+        stk_buf_release(&cells);
         return;
+    }
     stk_screen_part(s);
     if (f->flags & STK_F_NAMED)
-        stk_buf_printf(s->out, "%*s%s:\n", INDENT, "", f->title);
+        stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
     stk_grid_init(&t, align);
-    struct stk_buf cells = STK_BUF_INIT;
-    put_row(f->of, NULL, rows, s->utf8, &cells);
     stk_grid_cells(&t, &cells);
     for (size_t i = 0; i < rows->len; i++) {
         /* The first rows differ (caches fill); the last ones show the steady state. */
@@ -204,6 +236,8 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
             stk_grid_cells(&t, &cells);
             i = rows->len - f->most / 2;
         }
+        if (!has(&rows->item[i], f->only))
+            continue;
         put_row(f->of, &rows->item[i], rows, s->utf8, &cells);
         stk_grid_cells(&t, &cells);
     }
@@ -211,6 +245,7 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_grid_render(&t, INDENT, s->out);
     stk_grid_release(&t);
     stk_buf_release(&cells);
+    put_remarks(f, rows, s);
     if (f->say)
         stk_report_wrapped(f->say, INDENT, s->columns, s->out);
 }
@@ -249,7 +284,7 @@ static void draw_group(const struct stk_result_field *f, const struct stk_jval *
     if (f->flags & STK_F_NAMED) {
         end_row(r, s);
         stk_screen_part(s);
-        stk_buf_printf(s->out, "%*s%s:\n", INDENT, "", f->title);
+        stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
         s->any = false; /* its rows stand directly below */
     }
     draw_fields(f->of, v, r, s);
@@ -321,12 +356,13 @@ static void draw_head(const struct stk_result_field *f, const struct stk_jval *o
             draw_head(f->of, v, s);
         if (!(f->flags & STK_F_HEAD) || !stk_field_shown(f, v))
             continue;
-        if (!s->any && s->subject) {
+        bool named = s->subject && *s->subject;
+        if (!s->any && named) {
             stk_buf_puts(s->out, STK_STRONG);
             stk_text_escape(s->out, s->subject, strlen(s->subject), SIZE_MAX);
             stk_buf_puts(s->out, STK_PLAIN);
         }
-        stk_buf_puts(s->out, s->any ? ", " : s->subject ? ": " : "");
+        stk_buf_puts(s->out, s->any ? ", " : named ? ": " : "");
         put_phrase(f, f->say ? f->say : "%", v, s->out);
         s->any = true;
     }
@@ -336,6 +372,7 @@ void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *
                      struct stk_screen *s)
 {
     struct row r = {0};
+    s->table_columns = kind->fits ? s->columns : s->table_columns;
     draw_head(kind->fields, result, s);
     if (s->any)
         stk_buf_putc(s->out, '\n');

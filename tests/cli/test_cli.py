@@ -478,6 +478,6 @@ def test_formats_lists_all_and_what_is_missing(stoker):
             "hdf5", "lmdb", "squashfs"} <= set(formats)
     text = stoker("formats").out
     for name, f in formats.items():
-        line = next(x for x in text.splitlines() if x.startswith(name + " "))
+        line = next(x for x in text.splitlines() if x.split()[:1] == [name])
         assert (f["missing_package"] or "") in line
         assert f["read"] or f["missing_package"]

@@ -13,7 +13,7 @@ TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool,
 # The results that are drawn from fields: the arguments of a command, and which one the result is of.
 RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing"], "pack": ["pack", "images", "again"],
            "verify": ["verify", "packed"], "inspect": ["inspect", "images"], "sample": ["inspect", "packed", "--sample", "1"],
-           "damaged": ["verify", "damaged"]}
+           "damaged": ["verify", "damaged"], "doctor": ["doctor", "--quick"], "formats": ["formats"], "version": ["version"]}
 
 
 @pytest.fixture(scope="module")

@@ -233,7 +233,7 @@ def test_benchmarks_too(opened, results):
 FIGURES = {
     "pack": ("samples", []), "verify": (None, []), "inspect": ("samples", [("fields", "fields", "Size", "size_bytes")]),
     "stage": (None, []), "job": ("jobs.0.used.cpu_share", [("jobs", "jobs", "CPU use", "used.cpu_share"), ("jobs", "jobs", "SU", "cost.su")]),
-    "doctor": (None, [("targets", "targets", "Free", "free_bytes"), ("file-systems", "file_systems", "Free", "free_bytes")]),
+    "doctor": (None, [("targets", "targets", "Free", "free_bytes"), ("file_systems-table", "file_systems", "Free", "free_bytes")]),
 }
 
 
@@ -653,7 +653,7 @@ def test_damaged_and_foreign_results_are_refused(tmp_path, results):
     load = (results["dir"] / "load.json").read_text()
     for text, says in [('{"schema": 1, "comm', "damaged JSON"), ('{"a": 1}', "neither a profile"), ("[1, 2]", ""), ("", ""),
                        (load.replace('"schema": 1', '"schema": 99', 1), "schema 99"),
-                       (load.replace('"command": "load"', '"command": "formats"', 1), "`stoker formats`"),
+                       (load.replace('"command": "load"', '"command": "help"', 1), "`stoker help`"),
                        ('{"schema": 1, "command": "report", "arguments": ["a.profile"], "result": {}}', "name a.profile instead"),
                        ('{"schema": 1, "command": "advise", "arguments": ["b.profile"], "result": {}}', "name b.profile instead"),
                        ('{"schema": 1, "command": "profile", "arguments": ["./x"], "result": {"profile": "c.profile"}}', "name c.profile instead"),

@@ -7,22 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- folders for copies -------------------------------------------------------------------- */
-
-void stk_pg_targets(struct stk_jw *w, const struct stk_jval *result)
-{
-    static const struct stk_pg_column columns[] = {
-        {"name", "Folder", "text"},         {"path", "Path", "text"},
-        {"verdict", "Verdict", "text"},     {"reason", "Why", "text"},
-        {"warning", "Warning", "text"},     {"fs", "File system", "text"},
-        {"reach", "Reach", "text"},         {"room_bytes", "Room", "B"},
-        {"free_bytes", "Free", "B"},        {"quota_left_bytes", "Quota left", "B"},
-        {"purge_days", "Purged after days", ""},
-    };
-    stk_pg_table_of(w, "targets", "Folders for copies", "Where `stoker stage` may put a copy.",
-                    stk_json_get(result, "targets"), columns, STK_PG_COUNT(columns));
-}
-
 /* ---- a copy -------------------------------------------------------------------------------- */
 
 /* Seconds of its parts, as one bar. */
@@ -168,63 +152,6 @@ static void put_nodes(struct stk_jw *w, const struct stk_pg_input *in)
     stk_pg_end(w);
 }
 
-/* ---- a plan -------------------------------------------------------------------------------- */
-
-static void put_ways(struct stk_jw *w, const struct stk_jval *ways)
-{
-    const struct stk_pg_axis axis = {"", "", "category", NAN, NAN};
-    if (!stk_pg_any_of(ways, "least_s"))
-        return;
-    stk_pg_plot(w, "ways", "Ways to stage", "The least and the most time that each may take.");
-    stk_pg_x_of(w, &axis, ways, "way");
-    stk_pg_panels(w);
-    stk_pg_panel(w, "time", "s");
-    stk_pg_series_of(w, "at least", "bar", ways, "least_s");
-    stk_pg_series_of(w, "at most", "bar", ways, "most_s");
-    stk_pg_panel_end(w);
-    stk_pg_plot_end(w);
-}
-
-static void put_plan(struct stk_jw *w, const struct stk_pg_input *in)
-{
-    static const struct stk_pg_column facts[] = {
-        {"cost.files", "Files", "count"},
-        {"cost.bytes", "Bytes", "B"},
-        {"cost.nodes", "Nodes", "count"},
-        {"cost.epochs", "Epochs", "count"},
-        {"target.path", "Best folder", "text"},
-        {"cost.source_epoch_s", "An epoch from the source", "s"},
-        {"cost.target_epoch_s", "An epoch from the copy", "s"},
-        {"cost.first_epoch_s", "The first epoch", "s"},
-        {"cost.saved_s", "Saved in all", "s"},
-        {"cost.pays_after_epochs", "Pays after epochs", ""},
-        {"cost.rates", "Rates", "text"},
-        {"cost.source_Bps", "Source, one node", "B/s"},
-        {"cost.write_Bps", "Writing the copy", "B/s"},
-        {"cost.read_Bps", "Reading the copy", "B/s"},
-        {"cost.training_Bps", "The training reads", "B/s"},
-    };
-    static const struct stk_pg_column ways[] = {{"way", "Way", "text"},
-                                                {"least_s", "At least", "s"},
-                                                {"most_s", "At most", "s"},
-                                                {"limited_by", "Limited by", "text"}};
-    const struct stk_jval *r = in->result, *list = stk_pg_at(r, "cost.ways");
-    char title[300];
-    snprintf(title, sizeof title, "Plan to stage %.260s", stk_pg_text(r, "source", "a dataset"));
-    stk_pg_begin(w, "stage", in->name, title);
-    stk_jw_put_str(w, "verdict",
-                   stk_pg_text(r, "cost.reason",
-                               stk_pg_text(r, "target.reason", "No folder for a copy fits.")));
-    stk_pg_number(w, stk_pg_get(r, "cost.saved_s"), "s", "saved by a copy");
-    stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
-    stk_pg_blocks(w);
-    put_ways(w, list);
-    stk_pg_table_of(w, "way-table", "Ways", NULL, list, ways, STK_PG_COUNT(ways));
-    stk_pg_targets(w, r);
-    stk_jw_close(w, ']');
-    stk_pg_end(w);
-}
-
 /* ---- the copies of a node ------------------------------------------------------------------ */
 
 static void put_sets(struct stk_jw *w, const struct stk_pg_input *in)
@@ -273,8 +200,6 @@ static int add_stage(struct stk_page *page, const struct stk_pg_input *in, struc
         put_nodes(&page->w, in);
     else if (stk_json_get(r, "sets"))
         put_sets(&page->w, in);
-    else if (stk_json_get(r, "cost"))
-        put_plan(&page->w, in);
     else if (stk_pg_text(r, "path", NULL))
         put_copy(&page->w, in);
     else

@@ -6,7 +6,5 @@
 
 /* One of --compare: its member "forms" is an array that is not empty. */
 void stk_pg_stage_compare(struct stk_jw *w, const struct stk_pg_input *in);
-/* The folders for copies that a result judged: its member "targets". */
-void stk_pg_targets(struct stk_jw *w, const struct stk_jval *result);
 
 #endif
