@@ -49,25 +49,29 @@ size_t stk_list_parts(struct stk_build_part part[STK_PARTS_MAX])
     } filters[] = {{"zstd", STK_FILTER_ZSTD}, {"lz4", STK_FILTER_LZ4F}, {"xz", STK_FILTER_XZ}};
     size_t n = 0;
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        part[n++] = (struct stk_build_part){filters[i].name, stk_filter_missing(filters[i].id)};
+        part[n++] =
+            (struct stk_build_part){filters[i].name, stk_filter_missing(filters[i].id), false};
 #ifdef STK_HAVE_LIBDEFLATE
-    part[n++] = (struct stk_build_part){"libdeflate", NULL};
+    part[n++] = (struct stk_build_part){"libdeflate", NULL, false};
 #else
-    part[n++] = (struct stk_build_part){"libdeflate", "libdeflate-dev (zlib is used instead)"};
+    part[n++] = (struct stk_build_part){
+        "libdeflate", "libdeflate-dev (zlib is used instead)", false};
 #endif
     for (size_t i = 0; stk_format_at(i) && n < STK_PARTS_MAX - 3; i++) {
         const struct stk_format *f = stk_format_at(i);
         if (f->package)
-            part[n++] = (struct stk_build_part){f->name, f->missing ? f->package : NULL};
+            part[n++] = (struct stk_build_part){f->name, f->missing ? f->package : NULL, false};
     }
 #ifdef STK_HAVE_URING
-    part[n++] = (struct stk_build_part){"io_uring", NULL};
+    part[n++] = (struct stk_build_part){"io_uring", NULL, true};
 #else
-    part[n++] = (struct stk_build_part){"io_uring", "liburing-dev (threads are used instead)"};
+    part[n++] = (struct stk_build_part){
+        "io_uring", "liburing-dev (threads are used instead)", true};
 #endif
-    part[n++] = (struct stk_build_part){"JPEG", stk_image_missing(false)};
-    part[n++] = (struct stk_build_part){"PNG", stk_image_missing(true)};
-    part[n++] = (struct stk_build_part){"page", stk_page_check(NULL) ? "nodejs and npm" : NULL};
+    part[n++] = (struct stk_build_part){"JPEG", stk_image_missing(false), false};
+    part[n++] = (struct stk_build_part){"PNG", stk_image_missing(true), false};
+    part[n++] = (struct stk_build_part){
+        "page", stk_page_check(NULL) ? "nodejs and npm" : NULL, false};
     return n;
 }
 

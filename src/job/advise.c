@@ -185,8 +185,7 @@ static void advise_time(struct stk_job_view *v, bool typical)
 
 static bool is_program(const struct stk_slurm_step *s)
 {
-    return strcmp(s->name, "batch") != 0 && strcmp(s->name, "extern") != 0 &&
-           !stk_slurm_step_is_ours(s);
+    return stk_slurm_step_kind(s) == STK_STEP_PROGRAM;
 }
 
 static double tasks_of(const struct stk_slurm_step *s)
@@ -208,8 +207,7 @@ static bool advise_nodes(struct stk_job_view *v)
     const struct stk_slurm_job *j = v->job;
     int64_t used = 0;
     for (size_t i = 0; i < j->nsteps; i++)
-        if (strcmp(j->step[i].name, "extern") != 0 && !stk_slurm_step_is_ours(&j->step[i]) &&
-            j->step[i].alloc.nodes > used)
+        if (stk_slurm_step_kind(&j->step[i]) < STK_STEP_EXTERN && j->step[i].alloc.nodes > used)
             used = j->step[i].alloc.nodes;
     if (used < 1 || j->alloc.nodes <= used)
         return false;

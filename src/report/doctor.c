@@ -281,7 +281,7 @@ static void put_lacks(const void *base, struct stk_jw *w)
         const struct stk_build_part *p = &d->build->part[i];
         char gives[120];
         snprintf(gives, sizeof gives, "build stoker with %s", p->missing ? p->missing : "");
-        if (p->missing && strcmp(p->name, "io_uring") != 0)
+        if (p->missing && !p->surveyed)
             put_lack(p->name, gives, w);
     }
     if (!(d->build->locks & STK_CONFINED_CALLS) || !(d->build->locks & STK_CONFINED_FILES))

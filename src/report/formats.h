@@ -9,6 +9,7 @@ extern const struct stk_result_kind stk_formats_kind; /* of nothing */
 /* An optional part; missing: the package to install, NULL if the part is built in. */
 struct stk_build_part {
     const char *name, *missing;
+    bool surveyed; /* the survey of a node says what its absence means there */
 };
 
 struct stk_build {

@@ -263,6 +263,14 @@ bool stk_slurm_step_is_ours(const struct stk_slurm_step *step)
     return step->title && strcmp(step->title, STK_SLURM_WATCH_STEP) == 0;
 }
 
+enum stk_slurm_step_kind stk_slurm_step_kind(const struct stk_slurm_step *step)
+{
+    return stk_slurm_step_is_ours(step)         ? STK_STEP_OURS
+           : strcmp(step->name, "batch") == 0  ? STK_STEP_BATCH
+           : strcmp(step->name, "extern") == 0 ? STK_STEP_EXTERN
+                                               : STK_STEP_PROGRAM;
+}
+
 struct change {
     int64_t when;
     double by;

@@ -204,6 +204,13 @@ bool stk_slurm_waits(enum stk_slurm_state state);
 /* The name of the step of `stoker watch`: it runs inside the job, but is not part of it. */
 #define STK_SLURM_WATCH_STEP "stoker-watch"
 bool stk_slurm_step_is_ours(const struct stk_slurm_step *step);
+enum stk_slurm_step_kind {
+    STK_STEP_PROGRAM, /* that srun started, or a shell of salloc */
+    STK_STEP_BATCH,   /* the job script */
+    STK_STEP_EXTERN,  /* what Slurm adopted: logins, ssh */
+    STK_STEP_OURS,
+};
+enum stk_slurm_step_kind stk_slurm_step_kind(const struct stk_slurm_step *step);
 /* The maximum over time of the sum of `of` over simultaneous steps; values below 0 and our own
  * steps do not count. -1: no step has a value. */
 double stk_slurm_at_once(const struct stk_slurm_job *job,
