@@ -20,9 +20,10 @@
  *     };
  *
  * Members are written in the order of the table. A reader takes them in any order and ignores
- * members that it does not know; one that is missing leaves what the struct had, so set the defaults
- * before. null is what the type has for unknown, else as if the member were missing. Whatever else
- * is wrong is an error that names the file and the member: "'points[3].wall_s' is not a number".
+ * members that it does not know; one that is missing leaves what the struct had, so set the
+ * defaults before. null is what the type has for unknown, else as if the member were missing.
+ * Whatever else is wrong is an error that names the file and the member:
+ * "'points[3].wall_s' is not a number".
  */
 #ifndef STK_BASE_JSON_FIELDS_H
 #define STK_BASE_JSON_FIELDS_H

@@ -33,10 +33,8 @@ static int read_states(const struct stk_trust *trust, const char *path, struct s
     }
     if (!rc && !found)
         rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "holds no state");
-    else if (rc && err && !err->path[0])
-        snprintf(err->path, sizeof err->path, "%s", path);
     stk_buf_release(&text);
-    return rc ? rc : stk_buf_check(all, err);
+    return rc ? stk_err_at(err, rc, path) : stk_buf_check(all, err);
 }
 
 static int collect(const struct stk_load *l, const struct stk_trust *trust, struct stk_buf *all,

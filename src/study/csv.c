@@ -671,10 +671,8 @@ static int read_table(struct reader *r, struct stk_err *err)
     rc = rc ? rc : read_rows(r, err);
     if (!rc && s->nruns == before)
         rc = stk_err_set(err, STK_E_CORRUPT, r->path, -1, "it contains no times");
-    if (rc && err && !err->path[0] && r->path)
-        snprintf(err->path, sizeof err->path, "%s", r->path);
     stk_buf_release(&plain);
-    return rc;
+    return rc ? stk_err_at(err, rc, r->path) : 0;
 }
 
 int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const char *path,
