@@ -215,26 +215,19 @@ static struct choice choose_columns(const struct stk_look_table *t, unsigned col
     return c;
 }
 
+/* Each ends in a NUL. */
 static void row_cells(const struct stk_look_table *t, size_t row, const struct choice *c,
-                      struct stk_buf cell[STK_GRID_COLUMNS])
+                      struct stk_buf *cells)
 {
     bool slowest = row == t->slowest;
     for (size_t i = 0; i < c->n; i++) {
         char a[48];
         const char *text = cell_text(t, row, c->column[i], a, sizeof a);
-        stk_buf_reset(&cell[i]);
-        stk_buf_puts(&cell[i], slowest ? STK_WARN : "");
-        stk_text_escape(&cell[i], text, strlen(text), 60);
-        stk_buf_puts(&cell[i], slowest ? STK_PLAIN : "");
+        stk_buf_puts(cells, slowest ? STK_WARN : "");
+        stk_text_escape(cells, text, strlen(text), 60);
+        stk_buf_puts(cells, slowest ? STK_PLAIN : "");
+        stk_buf_putc(cells, '\0');
     }
-}
-
-static void add_cells(struct stk_grid *g, struct stk_buf cell[STK_GRID_COLUMNS])
-{
-    const char *s[STK_GRID_COLUMNS];
-    for (size_t i = 0; i < STK_GRID_COLUMNS; i++)
-        s[i] = stk_buf_cstr(&cell[i]);
-    stk_grid_row(g, s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9]);
 }
 
 struct pick {
@@ -275,24 +268,24 @@ static void put_rows(const struct stk_look_table *t, const struct pick *pick, si
                      const struct stk_look_frame *f, struct stk_buf *out)
 {
     struct stk_grid g;
-    struct stk_buf cell[STK_GRID_COLUMNS] = {0};
+    struct stk_buf cells = STK_BUF_INIT;
     char align[STK_GRID_COLUMNS + 1] = "";
     const struct choice c = choose_columns(t, f->columns);
     for (size_t i = 0; i < c.n; i++) {
         align[i] = t->column[c.column[i]].unit == STK_LOOK_TEXT ? 'e' : 'r';
-        stk_buf_printf(&cell[i], STK_FAINT "%s" STK_PLAIN, t->column[c.column[i]].title);
+        stk_buf_printf(&cells, STK_FAINT "%s" STK_PLAIN, t->column[c.column[i]].title);
+        stk_buf_putc(&cells, '\0');
     }
     stk_grid_init(&g, align);
-    add_cells(&g, cell);
+    stk_grid_cells(&g, &cells);
     for (size_t i = 0; i < shown; i++) {
-        row_cells(t, pick[i].row, &c, cell);
-        add_cells(&g, cell);
+        row_cells(t, pick[i].row, &c, &cells);
+        stk_grid_cells(&g, &cells);
     }
     stk_grid_fit(&g, 0, f->columns);
     stk_grid_render(&g, 0, out);
     stk_grid_release(&g);
-    for (size_t i = 0; i < STK_GRID_COLUMNS; i++)
-        stk_buf_release(&cell[i]);
+    stk_buf_release(&cells);
 }
 
 /* rows: room for it, with its head and a line about the rest; 0: no limit. */
