@@ -25,22 +25,28 @@ static double one_or_more(double v)
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
+static void add(struct stk_work *to, const struct stk_work *w, double times)
+{
+    to->opens += times * w->opens;
+    to->asks += times * w->asks;
+    to->requests += times * w->requests;
+    to->bytes += times * w->bytes;
+    to->creates += times * w->creates;
+    to->written += times * w->written;
+    to->memory_s += times * w->memory_s;
+    to->cpu_s += times * w->cpu_s;
+}
+
 void stk_work_add(struct stk_work *to, const struct stk_work *w)
 {
     to->piped = (to->piped || to->requests <= 0) && w->piped;
-    to->opens += w->opens;
-    to->asks += w->asks;
-    to->requests += w->requests;
-    to->bytes += w->bytes;
-    to->memory_s += w->memory_s;
+    add(to, w, 1);
 }
 
 void stk_work_scale(struct stk_work *w, double times)
 {
-    double *const sums[] = {&w->opens,   &w->asks,    &w->requests, &w->bytes,
-                            &w->creates, &w->written, &w->memory_s, &w->cpu_s};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        *sums[i] *= times;
+    const struct stk_work once = *w;
+    add(w, &once, times - 1);
 }
 
 /* A request that is not longer than what the kernel or the storage cuts it into. */

@@ -233,11 +233,6 @@ static double loader_io_seconds(const struct stk_tune_subject *s, const struct w
     return stk_slower(stk_loader_io_s(y->st, &io, think + decode, cpus), beside);
 }
 
-static double io_seconds(const struct stk_tune_subject *s, const struct way *y)
-{
-    return y->loader ? loader_io_seconds(s, y) : program_io_seconds(s, y);
-}
-
 /* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. Its
  * buffers are new, those of what it unpacks as well. */
 static double first_window(const struct stk_tune_subject *s, const struct way *y)
@@ -277,7 +272,8 @@ static double epoch_seconds(const struct stk_tune_subject *s, const struct way *
 {
     const struct stk_workload *w = y->w;
     double steps = steps_of(s, y), compute = stk_dist_mean(&w->training.compute);
-    double io = y->slower * io_seconds(s, y), epochs = (double)w->training.epochs;
+    double io = y->slower * (y->loader ? loader_io_seconds(s, y) : program_io_seconds(s, y));
+    double epochs = (double)w->training.epochs;
     if (stk_workload_loads_first(w))
         return steps * (step_in_memory(s, y, compute) + y->slower * load_seconds(s, y) / epochs);
     if (isnan(io))

@@ -88,6 +88,22 @@ static void unknown_rates(void)
     NEAR(stk_loader_run_s(10, 1, NAN), NAN);
 }
 
+static void sums(void)
+{
+    struct stk_work all = {0}, w = {.opens = 1,    .asks = 2,     .requests = 3, .bytes = 4e6, .creates = 5,
+                                    .written = 6e6, .memory_s = 7, .cpu_s = 8,    .lanes = 2,   .piped = true};
+    stk_work_add(&all, &w);
+    stk_work_add(&all, &w);
+    CHECK(all.piped && all.lanes == 0);
+    all.lanes = 2;
+    stk_work_scale(&w, 2);
+    NEAR(stk_work_s(&slow, &all), stk_work_s(&slow, &w));
+    NEAR(all.opens, 2);
+    NEAR(w.cpu_s, 16);
+    stk_work_add(&all, &(struct stk_work){.requests = 1});
+    CHECK(!all.piped); /* not all of them are on their way before they are needed */
+}
+
 /* A gain is a part of what was measured, and never a loss. */
 static void savings(void)
 {
@@ -210,6 +226,7 @@ int main(int argc, char **argv)
     CHECK_RUN(terms);
     CHECK_RUN(rates);
     CHECK_RUN(unknown_rates);
+    CHECK_RUN(sums);
     CHECK_RUN(savings);
     CHECK_RUN(sorted_batches);
     CHECK_RUN(the_loader);
