@@ -95,7 +95,7 @@ static int propose_compress(struct stk_tuner *t, const struct stk_tune_kind *k, 
 size_t stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
                              const char **argv, size_t max)
 {
-    bool again = c->kind->repacks && t->packed;
+    const struct stk_tune_copy *packed = c->kind->repacks ? stk_tune_packed(t) : NULL;
     const char *words[] = {t->self,
                            "pack",
                            "--quiet",
@@ -107,7 +107,7 @@ size_t stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_ch
                            "--compress",
                            c->codec ? c->codec : "none",
                            "--",
-                           again ? t->packed->path : t->s.source,
+                           packed ? packed->path : t->s.source,
                            c->copy.path,
                            NULL};
     size_t n = sizeof words / sizeof *words;

@@ -11,16 +11,6 @@
 #define NEARLY    0.95 /* of the best gain: not worth more effort */
 #define CLOSE     0.85 /* the same, if the difference may be noise */
 
-const char *stk_tune_verdict_name(enum stk_tune_verdict v)
-{
-    static const char *const names[] = {
-        [STK_TUNE_GAIN] = "gain",       [STK_TUNE_NOTHING] = "nothing",
-        [STK_TUNE_UNCLEAR] = "unclear", [STK_TUNE_DROPPED] = "dropped",
-        [STK_TUNE_SKIPPED] = "skipped", [STK_TUNE_FAILED] = "failed",
-    };
-    return names[v];
-}
-
 /* The value of the run of that number; NaN: none, or it failed. */
 static double value_of(const struct stk_study_series *s, uint32_t repeat)
 {

@@ -37,24 +37,31 @@ bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k
     return false;
 }
 
+const char *const *stk_tune_wanted(struct stk_tuner *t)
+{
+    size_t n = 0, room = 1;
+    for (size_t i = 0; stk_tune_kinds[i]; i++)
+        room++;
+    const char **only = stk_arena_alloc(&t->out->arena, room * sizeof *only);
+    for (size_t i = 0; only && stk_tune_kinds[i]; i++)
+        if (stk_tune_wants(t->plan, stk_tune_kinds[i]))
+            only[n++] = stk_tune_kinds[i]->id;
+    if (only)
+        only[n] = NULL;
+    return only;
+}
+
 struct stk_tune_change *stk_tune_propose(struct stk_tuner *t, const struct stk_tune_kind *k,
                                          const char *id, const char *label)
 {
     struct stk_tune *out = t->out;
-    if (out->n == STK_TUNE_MAX)
+    struct stk_tune_candidate *c = stk_tune_add(out);
+    if (!c)
         return NULL;
-    struct stk_tune_candidate *c = &out->candidate[out->n++];
     struct stk_tune_change *x = &c->change[0];
-    *c = (struct stk_tune_candidate){.nchanges = 1,
-                                     .verdict = STK_TUNE_UNCLEAR,
-                                     .predicted_s = NAN,
-                                     .epoch_s = NAN,
-                                     .utilisation = NAN,
-                                     .cores = NAN,
-                                     .mixing = NAN,
-                                     .pays_after = NAN};
-    c->gain.times = NAN;
+    c->nchanges = 1;
     x->kind = k;
+    x->kind_id = k->id;
     x->copy.prepare_s = NAN;
     x->source = k->helps == STK_HELPS_SAVES ? t->s.save
                 : t->s.whole.source         ? t->s.whole.source
@@ -126,8 +133,8 @@ static int decode_too(struct stk_tuner *t, struct stk_tune_change *c, struct stk
     double rest = think - t->s.unpack.program_s * stk_dist_mean(&w->dataset.record);
     if (!c->loader)
         return 0;
-    if (t->out->decode)
-        return stk_tune_set(t, c, err, "reader.decode=%s", t->out->decode);
+    if (t->s.decode)
+        return stk_tune_set(t, c, err, "reader.decode=%s", t->s.decode);
     return think > 0 && t->s.unpack.program_s > 0
                ? stk_tune_set(t, c, err, "reader.think=%.9fs", rest > 0 ? rest : 0)
                : 0;

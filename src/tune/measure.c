@@ -19,15 +19,17 @@ typedef bool takes_fn(const struct stk_tune_candidate *c);
 
 /* ---- points --------------------------------------------------------------------------------- */
 
+/* With texts of its own: the candidates are sorted. */
 static bool make_point(struct stk_tuner *t, const struct stk_tune_candidate *c, struct stk_point *p)
 {
     const char **argv = stk_arena_alloc(&t->out->arena, 8 * sizeof *argv);
-    *p = (struct stk_point){.id = c->id, .label = c->label, .series = c->id, .n = 1, .argv = argv};
-    if (!argv)
+    const char *id = stk_tune_text(t, "%s", c->id), *label = stk_tune_text(t, "%s", c->label);
+    *p = (struct stk_point){.id = id, .label = label, .series = id, .n = 1, .argv = argv};
+    if (!argv || !id || !label)
         return false;
     /* For jobs of Slurm; runs here need no program. Paths are in the description, not here, where
      * braces have a meaning. */
-    const char *words[] = {t->self, "tune", "--step", c->id, ".", NULL};
+    const char *words[] = {t->self, "tune", "--step", id, ".", NULL};
     memcpy(argv, words, sizeof words);
     return true;
 }
@@ -313,7 +315,7 @@ int stk_tune_measure(struct stk_tuner *t, const char *study, takes_fn *takes, do
         n += takes(&t->out->candidate[i]);
     if (!n)
         return 0;
-    int rc = stk_tune_write_spec(t, err);
+    int rc = stk_tune_write_state(t, err);
     rc = rc ? rc : run_study(t, study, takes, budget_s, confirms, err);
     if (t->runner) {
         note_noise(t);

@@ -10,8 +10,6 @@
 #include "tune/tune.h"
 #include "tune/unpack.h"
 
-/* "NAME" and "NAME.anything". (prepare.c) */
-bool stk_tune_begins(const char *name, const char *with);
 #define STK_TUNE_SPEC   "tune.json"
 #define STK_TUNE_PREFIX "stoker-tune"
 #define STK_TUNE_BASE   "baseline"
@@ -42,8 +40,10 @@ struct stk_tune_subject {
     double newest_s; /* when one of them was changed last */
     struct stk_tune_whole whole; /* files and bytes are those of a sample of it */
     uint64_t ranks;
+    const char *format; /* of all its files; NULL: they differ, or it is not known */
     bool arrays; /* its files are arrays, by their names */
     const char *packs_as; /* the format that data of this one is packed into; NULL: tfrecord */
+    const char *decode; /* that changes with a loader decode pictures to; NULL: they do not */
     double decode_s; /* CPU time in which the loader decodes a picture; 0: it does not */
     struct stk_unpack unpack; /* of the data as it is */
     bool cold; /* the workload does not say what the page cache holds: nothing of the data */
@@ -53,7 +53,9 @@ struct stk_tune_subject {
     struct stk_tune_near near[STK_TUNE_NEAR];
     size_t nnear;
     struct stk_storage storage; /* of the source */
-    /* Of the pilot: seconds per epoch, and the shares of them. */
+    /* Of the pilot: the steps of a run, seconds per epoch, and the shares of them. */
+    uint64_t steps;
+    uint64_t peak_bytes; /* of memory, of the largest rank */
     double epoch_s, wait_share, save_share, compute_s;
     double open_s, request_s, request_bytes; /* means of its calls; NaN: none */
 };
@@ -104,42 +106,64 @@ struct stk_tune_kind {
 extern const struct stk_tune_kind *const stk_tune_kinds[]; /* NULL-terminated */
 const struct stk_tune_kind *stk_tune_kind_find(const char *id);
 
-/* One call while it runs. */
-struct stk_tune_spec; /* tune/spec.h */
+/* The stages of a call whose results are kept. Copies are kept one by one; runs, in the folders of
+ * their studies. */
+enum stk_tune_stage {
+    STK_TUNE_BEGUN,   /* the folder is there: what is tuned, and where something may be made */
+    STK_TUNE_KNOWN,   /* the subject: its files were looked at, the job as it is was run */
+    STK_TUNE_PLANNED, /* the candidates, with what is expected of them */
+};
 
+/* One call while it runs. */
 struct stk_tuner {
-    const struct stk_tune_plan *plan;
-    struct stk_tune_spec *earlier; /* of the call that is resumed; NULL: none */
+    const struct stk_tune_plan *plan; /* &own */
+    struct stk_tune_plan own;
     struct stk_tune *out;
+    enum stk_tune_stage stage; /* the last that has ended */
+    bool resumed;
     struct stk_tune_subject s;
-    char self[4096];
+    char self[4096]; /* the path of this program */
     struct stk_folder work;                 /* beside the data */
     struct stk_folder there[STK_TUNE_NEAR]; /* on faster storage; fd -1: not made */
-    /* Its path, known before it exists, so that --clean finds whatever a killed call made. */
-    const char *there_path[STK_TUNE_NEAR];
+    /* Their paths, known before they exist, so that --clean finds whatever a killed call made: those
+     * of s.near first. */
+    const char *folder[STK_TUNE_NEAR + 1];
+    size_t nfolders;
     /* Where the job as it is writes checkpoints in its runs; NULL: none. fd -1: in work. */
     struct stk_folder saves;
     const char *saves_path;
-    /* A packed copy, from which others are made: reading it is faster than the data as it is. */
-    const struct stk_tune_copy *packed;
+    size_t noted;  /* sentences of the result that are kept with the stages */
     bool changed;  /* the data, since the call that is resumed */
     bool measures; /* all is prepared */
     double start_s, passed_s; /* passed_s: in virtual seconds */
     double run_s;      /* of the baseline: its measured steps */
     double run_cost_s; /* the same with its start and end */
     unsigned noisy;    /* studies during which other programs ran */
-    /* Indexes of the data that were not there before, and are removed; NULL: none. */
+    /* Indexes of the data that were not there before, and are removed. */
     const char *index[STK_TUNE_INDEXES];
+    size_t nindexes;
     char doing[240];
     struct stk_runner *runner; /* of the study that is judged now */
     struct stk_beacon beacon;
 };
 
 void stk_tune_note(struct stk_tune *t, const char *fmt, ...) STK_PRINTF(2, 3);
+/* tune.c: a call that has not begun, with the candidate "as it is". Caller ends it with
+ * stk_tune_end(), also after an error, and releases *out. */
+int stk_tune_init(struct stk_tuner *t, const struct stk_tune_plan *plan, struct stk_tune *out,
+                  struct stk_err *err);
+void stk_tune_end(struct stk_tuner *t);
+/* A candidate without a change; NULL: there are too many. */
+struct stk_tune_candidate *stk_tune_add(struct stk_tune *out);
 /* Says what happens now; non-zero: stop. */
 int stk_tuner_doing(struct stk_tuner *t, const char *fmt, ...) STK_PRINTF(2, 3);
 int stk_tuner_tick(void *user);
-/* ---- status.c: what happens now, for `stoker watch` ---- */
+/* ---- state.c: tune.json in the folder of a call, which jobs, a resume and --clean read; and what
+ * happens now, for `stoker watch`. */
+int stk_tune_write_state(struct stk_tuner *t, struct stk_err *err);
+/* Of the call in that folder: plan, stage, and what the stages so far have found. The folder is open
+ * then, and not locked. Texts are in the arena of t->out. */
+int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *err);
 void stk_tuner_show(struct stk_tuner *t);
 /* What time it is: with modelled storage, the virtual seconds of all runs so far. */
 double stk_tuner_now(const struct stk_tuner *t);
@@ -159,13 +183,17 @@ bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_ch
 
 /* Whether candidates of that kind are proposed. */
 bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k);
+/* The ids of the kinds that are; a resume has no findings that ask for them. NULL: no memory. */
+const char *const *stk_tune_wanted(struct stk_tuner *t);
 /* Lets every kind that is wanted add its candidates. */
 int stk_tune_propose_all(struct stk_tuner *t, struct stk_err *err);
 
-/* ---- subject.c */
+/* ---- subject.c: the workload, its data, this node. */
 int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err);
-/* The workload and its data, after the plan has changed. */
-int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err);
+/* Finds the data of the workload, and how much it is. */
+int stk_tune_find_data(struct stk_tuner *t, struct stk_err *err);
+/* What the result says of the subject. */
+int stk_tune_describe(struct stk_tuner *t, struct stk_err *err);
 uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s);
 /* Adds what lies below a folder, or a file. */
 struct stk_tune_tree {
@@ -210,32 +238,30 @@ void stk_tune_check_sound(struct stk_tuner *t);
 /* ---- cost.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 
-/* ---- prepare.c: folders, space, and the data of the candidates. */
+/* ---- folders.c: what a call makes, and removes. */
+/* Makes the folder beside the data, and names the others. */
 int stk_tune_folders(struct stk_tuner *t, struct stk_err *err);
-/* Copies that an earlier call made to their end are used again: before a prediction could drop them,
- * since they cost nothing any more. */
-void stk_tune_adopt_copies(struct stk_tuner *t);
-int stk_tune_prepare(struct stk_tuner *t, struct stk_err *err);
+/* Opens those that are there, and makes the one for checkpoints. */
+int stk_tune_open_folders(struct stk_tuner *t, struct stk_err *err);
+/* The folder on storage number i, made when it is first needed. */
+int stk_tune_enter_near(struct stk_tuner *t, size_t i, const char **path, struct stk_err *err);
 void stk_tune_remove(struct stk_tuner *t);
-/* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */
-const char *stk_tune_last_line(struct stk_buf *said);
+void stk_tune_release_folders(struct stk_tuner *t);
+/* Listing a dataset keeps an index beside it: those that are ours to remove. */
+void stk_tune_remove_indexes(struct stk_tuner *t);
+bool stk_tune_saves(const struct stk_workload *w);
+/* Where its checkpoints go. c: a change; NULL: the job as it is. NULL: where the workload says. */
+const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_change *c);
 /* Free space for copies in a folder. */
 uint64_t stk_tune_free_bytes(const char *path);
-/* Listing a dataset keeps an index beside it: finds out which are ours to remove. */
-void stk_tune_note_indexes(struct stk_tuner *t);
-void stk_tune_remove_indexes(struct stk_tuner *t);
-/* ---- saves.c: the folders for checkpoints of the runs. */
-bool stk_tune_saves(const struct stk_workload *w);
-/* Before the description is written, and after it. */
-void stk_tune_name_saves(struct stk_tuner *t);
-int stk_tune_make_saves(struct stk_tuner *t, struct stk_err *err);
-/* c: a change; NULL: the job as it is. NULL: where the workload says. */
-const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_change *c);
-/* Names the folders on faster storage, and uses those of an earlier call again. */
-void stk_tune_name_folders(struct stk_tuner *t);
 
-/* ---- spec.c: the description that points, a resume and --clean read. */
-int stk_tune_write_spec(struct stk_tuner *t, struct stk_err *err);
+/* ---- copies.c: the data of the candidates in other forms and places. */
+int stk_tune_make_copies(struct stk_tuner *t, struct stk_err *err);
+/* A packed copy, from which others are made: reading it is faster than the data as it is. NULL:
+ * there is none. */
+const struct stk_tune_copy *stk_tune_packed(const struct stk_tuner *t);
+/* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */
+const char *stk_tune_last_line(struct stk_buf *said);
 
 /* ---- measure.c: runs the candidates that are not dropped or skipped, as the study of that name.
  */

@@ -76,7 +76,7 @@ static void add_change(struct stk_tuner *t, struct keys *k, const struct stk_tun
  * may. */
 static uint64_t steps_of(const struct stk_tuner *t, const struct stk_tune_candidate *c)
 {
-    uint64_t steps = t->out->steps, most = t->s.w.training.most_steps;
+    uint64_t steps = t->s.steps, most = t->s.w.training.most_steps;
     struct stk_bench_plan plan;
     bool loader = false;
     for (size_t i = 0; c && i < c->nchanges; i++)
@@ -203,8 +203,7 @@ static void take(struct stk_tuner *t, const struct stk_bench_figures *seen)
     s->wait_share = fmin((seen->wait_s + seen->load_s) / seen->wall_s, 1);
     s->save_share = fmin(seen->save_s / seen->wall_s, 1);
     s->compute_s = seen->compute_s / seen->wall_s * seen->epoch_s;
-    t->out->compute_s = s->compute_s;
-    t->out->memory_bytes = (uint64_t)seen->memory_bytes;
+    s->peak_bytes = (uint64_t)seen->memory_bytes;
     s->open_s = seen->open_s;
     s->request_s = seen->request_s;
     s->request_bytes = seen->request_bytes;
@@ -239,7 +238,7 @@ static uint64_t whole_epochs(struct stk_tuner *t, uint64_t steps)
 static int run_pilot(struct stk_tuner *t, uint64_t steps, struct seen *seen, struct stk_err *err)
 {
     struct stk_bench_job job;
-    t->out->steps = steps;
+    t->s.steps = steps;
     int rc = stk_tuner_doing(t, "a few steps of the workload as it is")
                  ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped")
                  : stk_tune_job(t, NULL, &job, err);
@@ -271,8 +270,8 @@ int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err)
         steps = enough || next < 16 * steps ? next : 16 * steps;
     }
     double around = t->run_cost_s - t->run_s;
-    uint64_t first = t->out->steps, whole = most && steps > most ? most : whole_epochs(t, steps);
-    t->out->steps = whole;
+    uint64_t first = t->s.steps, whole = most && steps > most ? most : whole_epochs(t, steps);
+    t->s.steps = whole;
     t->run_cost_s = t->run_s + around;
     if (whole > first && !isnan(stk_tune_own_epoch_s(t)) && !t->plan->storage) {
         struct seen seen = {0}; /* the first steps are not like the others */

@@ -19,7 +19,6 @@
 #define PER_FILE 4096u       /* bytes that a file takes besides its data, at most */
 #define LEAST    8u          /* files: fewer represent nothing */
 #define BLOCK    (1u << 20)
-#define SETS     4
 
 /* ---- one file ------------------------------------------------------------------------------- */
 
@@ -100,41 +99,23 @@ static size_t least_files(const struct stk_tune_subject *s)
     return files > LEAST ? (size_t)files : LEAST;
 }
 
-/* ---- the plan for it ------------------------------------------------------------------------ */
-
-/* The workload with the sample as its dataset: through keys, so that every run, the model and a
- * resume see it. */
-static int change_plan(struct stk_tuner *t, const char *path, size_t files, struct stk_err *err)
-{
-    const struct stk_tune_plan *old = t->plan;
-    size_t n = 0;
-    while (old->set && old->set[n])
-        n++;
-    struct stk_tune_plan *p = stk_arena_alloc(&t->out->arena, sizeof *p);
-    const char **set = stk_arena_alloc(&t->out->arena, (n + SETS + 1) * sizeof *set);
-    if (!p || !set)
-        return stk_err_nomem(err, sizeof *p);
-    *p = *old;
-    for (size_t i = 0; i < n; i++)
-        set[i] = old->set[i];
-    set[n++] = stk_tune_text(t, "files.1.path=%s", path);
-    set[n++] = stk_tune_text(t, "files.1.count=%zu", files);
-    set[n++] = stk_tune_text(t, "dataset.files=%zu", files);
-    set[n] = NULL;
-    p->set = set;
-    t->plan = p;
-    return 0;
-}
-
+/* The sample is the dataset of the workload then: through its keys, so that every run, the model and
+ * a resume see it. */
 static int take(struct stk_tuner *t, const struct stk_tune_files *f, const char *path,
                 struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
+    const char *keys[] = {stk_tune_text(t, "files.1.path=%s", path),
+                          stk_tune_text(t, "files.1.count=%zu", f->n),
+                          stk_tune_text(t, "dataset.files=%zu", f->n)};
     struct stk_tune_whole whole = {.source = s->source, .files = s->files, .bytes = s->bytes};
-    int rc = change_plan(t, path, f->n, err);
-    rc = rc ? rc : stk_tune_read_again(t, err);
+    int rc = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !rc; i++)
+        rc = keys[i] ? stk_workload_set(&s->w, keys[i], err) : stk_err_nomem(err, 4096);
+    rc = rc ? rc : stk_workload_settle(&s->w, err);
+    rc = rc ? rc : stk_tune_find_data(t, err);
     s->whole = whole;
-    return rc ? rc : stk_tune_write_spec(t, err);
+    return rc;
 }
 
 int stk_tune_sample(struct stk_tuner *t, struct stk_err *err)

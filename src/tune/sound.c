@@ -166,14 +166,14 @@ static void settle_decoding(const struct look *l, const char *how)
         return;
     const char *rest = strchr(how, ',');
     t->s.decode_s = l->decode_s / (double)l->decoded;
-    t->out->decode = t->plan->job.size_known
+    t->s.decode = t->plan->job.size_known
                          ? stk_tune_text(t, "%s", how)
                          : stk_tune_text(t, "image:%llu%s", (unsigned long long)(l->side / l->decoded),
                                          rest ? rest : "");
     stk_tune_note(t->out,
                   "stoker's loader decodes the pictures itself (%s), with a thread per CPU. Where it "
                   "cannot do what your transforms do, they run as before, and it gains less",
-                  t->out->decode ? t->out->decode : how);
+                  t->s.decode ? t->s.decode : how);
 }
 
 static void look_at_all(struct look *l, const struct stk_tune_files *f, size_t files)
@@ -185,7 +185,8 @@ static void look_at_all(struct look *l, const struct stk_tune_files *f, size_t f
     say(l, files);
     l->t->s.arrays = l->arrays && l->arrays == l->looked;
     l->t->s.packs_as = l->format && !l->differ ? l->format->packs_as : NULL;
-    l->t->out->use = l->format && !l->differ ? l->format->use : NULL;
+    l->t->s.format = l->format && !l->differ ? l->format->name : NULL;
+    l->t->out->use = l->t->s.format ? l->format->use : NULL;
     if (l->image)
         stk_image_free(l->image);
 }

@@ -15,10 +15,11 @@
 #include "base/file.h"
 #include "base/installed.h"
 #include "base/text.h"
+#include "format/format.h"
 #include "host/cpus.h"
 #include "host/memory.h"
 #include "stage/target.h"
-#include "tune/spec.h"
+#include "tune/priv.h"
 
 /* ---- the workload --------------------------------------------------------------------------- */
 
@@ -69,17 +70,32 @@ static int read_workload(struct stk_tuner *t, struct stk_err *err)
     if (rc)
         return rc;
     s->w.path = path;
-    s->ranks = s->w.training.ranks;
-    bool cold = s->w.dataset.format != STK_BENCH_NONE &&
-                !says(&s->w, t->plan->set, "reader.cache");
-    s->cold = t->earlier ? stk_tune_spec_cold(t->earlier) : cold;
-    t->out->batch = s->w.training.batch;
-    t->out->threads = s->w.reader.threads;
-    t->out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
-    t->out->framework = t->plan->job.framework ? t->plan->job.framework : STK_FRAMEWORK_TORCH;
-    free(t->out->name);
-    t->out->name = strdup(t->plan->name ? t->plan->name : s->w.name);
-    return t->out->name ? 0 : stk_err_nomem(err, 64);
+    s->cold = s->w.dataset.format != STK_BENCH_NONE &&
+              !says(&s->w, t->plan->set, "reader.cache");
+    return 0;
+}
+
+int stk_tune_describe(struct stk_tuner *t, struct stk_err *err)
+{
+    const struct stk_tune_subject *s = &t->s;
+    const struct stk_format *f = s->format ? stk_format_find(s->format) : NULL;
+    struct stk_tune *out = t->out;
+    out->ranks = s->w.training.ranks;
+    out->batch = s->w.training.batch;
+    out->threads = s->w.reader.threads;
+    out->shuffles = s->w.access.shuffle != STK_MIX_NONE;
+    out->framework = t->plan->job.framework ? t->plan->job.framework : STK_FRAMEWORK_TORCH;
+    out->file_system = s->fs ? s->fs->name : NULL;
+    out->files = s->files;
+    out->bytes = out->sample_bytes = s->bytes;
+    out->use = f ? f->use : NULL;
+    out->decode = s->decode;
+    out->steps = s->steps;
+    out->memory_bytes = s->peak_bytes;
+    out->compute_s = s->compute_s;
+    free(out->name);
+    out->name = strdup(t->plan->name ? t->plan->name : s->w.name);
+    return out->name ? 0 : stk_err_nomem(err, 64);
 }
 
 /* ---- its data ------------------------------------------------------------------------------- */
@@ -169,7 +185,8 @@ static int find_places(struct stk_tuner *t, struct stk_err *err)
     char *real = t->plan->data ? realpath(t->plan->data, NULL) : NULL;
     if (t->plan->data && !real)
         return stk_err_sys(err, t->plan->data, "open the data folder");
-    s->save = real ? stk_tune_text(t, "%s", real) : w->checkpoint.dir;
+    const char *save = real ? real : w->checkpoint.dir;
+    s->save = save ? stk_tune_text(t, "%s", save) : NULL;
     if (real && reads)
         s->source = stk_tune_text(t, "%s/train", real);
     else if (w->ngroups && (w->dataset.path || *w->group[0].path == '/'))
@@ -181,17 +198,17 @@ static int find_places(struct stk_tuner *t, struct stk_err *err)
     return 0;
 }
 
-static int find_data(struct stk_tuner *t, struct stk_err *err)
+int stk_tune_find_data(struct stk_tuner *t, struct stk_err *err)
 {
     struct stk_tune_subject *s = &t->s;
+    s->ranks = s->w.training.ranks;
+    s->cpus = stk_cpus();
+    s->memory_bytes = stk_memory_free();
     int rc = find_places(t, err);
     if (rc || !s->source)
         return rc;
     rc = measure_source(t, err);
     s->fs = stk_fs_of_path(s->source);
-    t->out->file_system = s->fs->name;
-    t->out->files = s->files;
-    t->out->bytes = t->out->sample_bytes = s->bytes;
     return rc;
 }
 
@@ -247,20 +264,9 @@ static int find_near(struct stk_tuner *t, struct stk_err *err)
 int stk_tune_read_subject(struct stk_tuner *t, struct stk_err *err)
 {
     int rc = read_workload(t, err);
-    rc = rc ? rc : find_data(t, err);
-    t->s.cpus = stk_cpus();
-    t->s.memory_bytes = stk_memory_free();
-    t->out->ranks = t->s.ranks;
-    return rc ? rc : find_near(t, err);
-}
-
-int stk_tune_read_again(struct stk_tuner *t, struct stk_err *err)
-{
-    stk_workload_release(&t->s.w);
-    memset(&t->s.w, 0, sizeof t->s.w);
-    int rc = read_workload(t, err);
-    t->s.files = t->s.bytes = 0;
-    return rc ? rc : find_data(t, err);
+    rc = rc ? rc : stk_tune_find_data(t, err);
+    rc = rc ? rc : find_near(t, err);
+    return rc ? rc : stk_tune_describe(t, err);
 }
 
 uint64_t stk_tune_whole_bytes(const struct stk_tune_subject *s)

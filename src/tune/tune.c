@@ -9,7 +9,7 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
-#include "tune/spec.h"
+#include "tune/priv.h"
 
 #define SCREEN_SHARE 0.6 /* of the budget that is left after preparing, for the first study */
 
@@ -90,19 +90,31 @@ static void distrust(struct stk_tune *t)
     }
 }
 
-static int add_baseline(struct stk_tuner *t, struct stk_err *err)
+struct stk_tune_candidate *stk_tune_add(struct stk_tune *out)
 {
-    struct stk_tune *out = t->out;
-    out->candidate = calloc(STK_TUNE_MAX + 1, sizeof *out->candidate);
-    if (!out->candidate)
-        return stk_err_nomem(err, STK_TUNE_MAX * sizeof *out->candidate);
+    if (out->n == STK_TUNE_MAX)
+        return NULL;
     struct stk_tune_candidate *c = &out->candidate[out->n++];
-    *c = (struct stk_tune_candidate){.verdict = STK_TUNE_NOTHING,
+    *c = (struct stk_tune_candidate){.verdict = STK_TUNE_UNCLEAR,
                                      .predicted_s = NAN,
                                      .epoch_s = NAN,
                                      .utilisation = NAN,
                                      .cores = NAN,
-                                     .mixing = NAN};
+                                     .mixing = NAN,
+                                     .pays_after = NAN,
+                                     .gain.times = NAN};
+    c->change[0].copy.prepare_s = NAN;
+    return c;
+}
+
+static int add_baseline(struct stk_tune *out, struct stk_err *err)
+{
+    out->candidate = calloc(STK_TUNE_MAX + 1, sizeof *out->candidate);
+    struct stk_tune_candidate *c = out->candidate ? stk_tune_add(out) : NULL;
+    if (!c)
+        return stk_err_nomem(err, STK_TUNE_MAX * sizeof *out->candidate);
+    c->verdict = STK_TUNE_NOTHING;
+    c->pays_after = 0;
     c->gain.times = 1;
     snprintf(c->id, sizeof c->id, "%s", STK_TUNE_BASE);
     snprintf(c->label, sizeof c->label, "as it is");
@@ -133,19 +145,45 @@ static int measure(struct stk_tuner *t, struct stk_err *err)
     return rc;
 }
 
-/* ---- the call ------------------------------------------------------------------------------- */
+/* ---- its stages ----------------------------------------------------------------------------- */
+
+/* A call that is killed from now on can be cleaned up. */
+static int begin(struct stk_tuner *t, struct stk_err *err)
+{
+    int rc = stk_tune_read_subject(t, err);
+    if (rc)
+        return rc;
+    t->own.name = stk_tune_text(t, "%s", t->out->name); /* as a resume has them */
+    t->own.data = t->own.data ? t->s.save : NULL;
+    t->own.only = stk_tune_wanted(t);
+    t->noted = t->out->nnotes;
+    rc = stk_tune_folders(t, err);
+    return rc ? rc : stk_tune_write_state(t, err);
+}
 
 /* Runs and copies of other data say nothing about this one. */
-static void forget_runs(struct stk_tuner *t)
+static void forget(struct stk_tuner *t)
 {
     static const char *const studies[] = {STK_TUNE_FIRST, STK_TUNE_SECOND};
     t->changed = true;
-    if (stk_tune_spec_is_jobs(t->earlier))
+    t->stage = STK_TUNE_BEGUN;
+    t->out->n = 1;
+    t->s.cached = false;
+    if (t->plan->via->cancel)
         (void)stk_tune_cancel(&t->work, NULL);
     for (size_t i = 0; i < 2; i++)
         (void)stk_remove_at(t->work.fd, studies[i], t->work.path, NULL);
-    stk_tune_note(t->out, "The data has changed since the call that is resumed: its runs are not "
-                          "counted, and its copies are made anew");
+}
+
+/* The data may be another by now, by number, bytes and times of its files. */
+static int look_again(struct stk_tuner *t, struct stk_err *err)
+{
+    const struct stk_tune_subject *s = &t->s, was = *s;
+    int rc = stk_tune_find_data(t, err);
+    if (!rc && (s->files != was.files || s->bytes != was.bytes ||
+                fabs(s->newest_s - was.newest_s) > 1e-3))
+        forget(t);
+    return rc ? rc : stk_tune_describe(t, err);
 }
 
 #define MUCH 0.1 /* of an epoch */
@@ -165,128 +203,146 @@ static void note_one_thread(struct stk_tuner *t)
                       (stk_format_duration(think_s, cpu, sizeof cpu), cpu));
 }
 
-static int prepare(struct stk_tuner *t, struct stk_tune_spec *earlier, struct stk_err *err)
+/* The subject: what its files are, how long a run is, what the job waits for. */
+static int know(struct stk_tuner *t, struct stk_err *err)
 {
-    if (earlier) {
-        t->work = earlier->folder;
-        earlier->folder = STK_FOLDER_INIT;
-    }
-    int rc = stk_self_path(t->self, sizeof t->self, err);
-    rc = rc ? rc : add_baseline(t, err);
-    rc = rc ? rc : stk_tune_read_subject(t, err);
-    if (!rc && !earlier)
-        rc = stk_tune_folders(t, err);
-    else if (!rc && !stk_tune_spec_same(earlier, &t->s))
-        forget_runs(t);
-    if (!rc) {
-        stk_tune_name_folders(t);
-        stk_tune_name_saves(t);
-        stk_tune_note_indexes(t);
-    }
-    if (!rc && !earlier)
-        rc = stk_tune_write_spec(t, err);
-    rc = rc ? rc : stk_tune_make_saves(t, err);
-    if (!rc && earlier)
-        stk_tune_spec_whole(earlier, &t->s.whole);
-    if (!rc && t->s.whole.source) /* the result outlives the description */
-        t->s.whole.source = stk_tune_text(t, "%s", t->s.whole.source);
-    if (!rc)
-        stk_tune_check_sound(t);
-    rc = rc ? rc : stk_tune_sample(t, err);
-    t->s.cached = earlier && !t->changed && stk_tune_spec_cached(earlier);
+    stk_tune_check_sound(t);
+    int rc = stk_tune_sample(t, err);
     rc = rc ? rc : stk_tune_pilot(t, err);
-    if (!rc && (!earlier || t->changed))
-        rc = stk_tune_settle_cache(t, err);
-    /* Runs of one study have one number of steps. */
-    uint64_t steps = earlier && !t->changed ? stk_tune_spec_steps(earlier, &t->run_s) : 0;
-    t->out->steps = steps ? steps : t->out->steps;
+    rc = rc ? rc : stk_tune_settle_cache(t, err);
     if (!rc)
         note_one_thread(t);
-    rc = rc ? rc : stk_tune_propose_all(t, err);
+    return rc ? rc : stk_tune_describe(t, err);
+}
+
+/* The candidates, and what is expected of them. */
+static int plan(struct stk_tuner *t, struct stk_err *err)
+{
+    int rc = stk_tune_propose_all(t, err);
     if (!rc) {
-        stk_tune_adopt_copies(t);
         stk_tune_measure_storage(t);
         stk_tune_predict(t);
-        stk_tune_ration(t);
     }
-    rc = rc ? rc : stk_tune_prepare(t, err);
+    return rc;
+}
+
+static int copy(struct stk_tuner *t, struct stk_err *err)
+{
+    stk_tune_ration(t);
+    int rc = stk_tune_make_copies(t, err);
     if (!rc) /* sizes of packed data are known now */
         stk_tune_predict(t);
+    t->measures = !rc;
     return rc;
+}
+
+/* subject, candidates and predictions, copies, studies, verdicts: a stage that an earlier call has
+ * ended was loaded, and is not made again. */
+static int walk(struct stk_tuner *t, struct stk_err *err)
+{
+    static int (*const make[])(struct stk_tuner *, struct stk_err *) = {
+        [STK_TUNE_KNOWN] = know, [STK_TUNE_PLANNED] = plan};
+    int rc = stk_tune_open_folders(t, err);
+    while (!rc && t->stage < STK_TUNE_PLANNED) {
+        rc = make[t->stage + 1](t, err);
+        if (rc)
+            return rc;
+        t->stage++;
+        t->noted = t->out->nnotes;
+        rc = stk_tune_write_state(t, err);
+    }
+    rc = rc ? rc : copy(t, err);
+    return rc ? rc : measure(t, err);
+}
+
+static void judge(struct stk_tuner *t)
+{
+    struct stk_tune *out = t->out;
+    take_pilot(t);
+    for (size_t i = 1; i < out->n; i++)
+        stk_tune_cost(t, &out->candidate[i]);
+    stk_tune_extrapolate(t);
+    stk_tune_rank(out);
+    distrust(out);
+}
+
+/* ---- the call ------------------------------------------------------------------------------- */
+
+int stk_tune_init(struct stk_tuner *t, const struct stk_tune_plan *plan, struct stk_tune *out,
+                  struct stk_err *err)
+{
+    *out = (struct stk_tune){.least = plan->least, .via = plan->via, .job = plan->job};
+    *t = (struct stk_tuner){.plan = &t->own, .own = *plan, .out = out, .work = STK_FOLDER_INIT,
+                            .saves = STK_FOLDER_INIT, .s.epoch_s = NAN,
+                            .beacon = STK_BEACON_INIT};
+    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
+        t->there[i] = STK_FOLDER_INIT;
+    t->own.via = plan->via ? plan->via : &stk_executor_local;
+    t->start_s = stk_tuner_now(t);
+    int rc = add_baseline(out, err);
+    return rc ? rc : stk_self_path(t->self, sizeof t->self, err);
+}
+
+void stk_tune_end(struct stk_tuner *t)
+{
+    stk_tune_release_folders(t);
+    stk_tune_release_subject(&t->s);
+    t->out->seconds = stk_tuner_now(t) - t->start_s;
 }
 
 static int finish(struct stk_tuner *t, int rc)
 {
     struct stk_tune *out = t->out;
     /* Nothing that took time is lost to an error: neither runs, nor what an earlier call made. */
-    out->stopped = rc == STK_E_STOPPED || (rc && (t->measures || t->earlier));
+    out->stopped = rc == STK_E_STOPPED || (rc && (t->measures || t->resumed));
     bool stays = t->work.fd >= 0 && (t->plan->keep || out->stopped);
-    if (out->candidate && (!rc || out->stopped) && t->s.epoch_s > 0) {
-        take_pilot(t);
-        for (size_t i = 1; i < out->n; i++)
-            stk_tune_cost(t, &out->candidate[i]);
-        stk_tune_extrapolate(t);
-        stk_tune_rank(out);
-        distrust(out);
-    }
+    if (t->changed)
+        stk_tune_note(out, "The data has changed since the call that is resumed: its runs are not "
+                           "counted, and its copies are made anew");
+    if (out->candidate && (!rc || out->stopped) && t->s.epoch_s > 0)
+        judge(t);
     stk_beacon_end(&t->beacon, stays);
     stk_tune_remove_indexes(t); /* while the description still knows them */
     if (stays)
         out->dir = strdup(t->work.path);
     else
         stk_tune_remove(t);
-    stk_folder_release(&t->work);
-    stk_folder_release(&t->saves);
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        stk_folder_release(&t->there[i]);
-    stk_tune_release_subject(&t->s);
-    out->seconds = stk_tuner_now(t) - t->start_s;
+    stk_tune_end(t);
     return rc;
-}
-
-static int tune(const struct stk_tune_plan *plan, struct stk_tune_spec *earlier,
-                struct stk_tune *out, struct stk_err *err)
-{
-    struct stk_tuner t = {
-        .plan = plan, .earlier = earlier, .out = out, .work = STK_FOLDER_INIT,
-        .saves = STK_FOLDER_INIT,
-        .s.epoch_s = NAN, .beacon = STK_BEACON_INIT};
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        t.there[i] = STK_FOLDER_INIT;
-    t.start_s = stk_tuner_now(&t);
-    out->least = plan->least;
-    out->via = plan->via;
-    out->job = plan->job;
-    if (plan->script)
-        out->script = *plan->script;
-    for (const char *const *note = plan->notes; note && *note; note++)
-        stk_tune_note(out, "%s", *note);
-    int rc = prepare(&t, earlier, err);
-    t.measures = !rc;
-    rc = rc ? rc : measure(&t, err);
-    return finish(&t, rc);
 }
 
 int stk_tune(const struct stk_tune_plan *plan, struct stk_tune *out, struct stk_err *err)
 {
-    *out = (struct stk_tune){0};
-    return tune(plan, NULL, out, err);
+    struct stk_tuner t;
+    int rc = stk_tune_init(&t, plan, out, err);
+    if (plan->script)
+        out->script = *plan->script;
+    for (const char *const *note = plan->notes; note && *note; note++)
+        stk_tune_note(out, "%s", *note);
+    rc = rc ? rc : begin(&t, err);
+    rc = rc ? rc : walk(&t, err);
+    return finish(&t, rc);
 }
 
 int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct stk_tune *out,
                     struct stk_err *err)
 {
-    struct stk_tune_spec s = STK_TUNE_SPEC_INIT;
-    struct stk_tune_plan p = *plan;
-    *out = (struct stk_tune){0};
-    int rc = stk_tune_spec_open(&s, dir, err);
-    rc = rc ? rc : stk_folder_lock(&s.folder, err);
-    if (!rc) {
-        stk_tune_spec_plan(&s, &p);
-        rc = tune(&p, &s, out, err);
+    struct stk_tuner t;
+    int rc = stk_tune_init(&t, plan, out, err);
+    rc = rc ? rc : stk_tune_read_state(&t, dir, err);
+    rc = rc ? rc : stk_folder_lock(&t.work, err);
+    if (rc) { /* nothing is known to be ours to remove */
+        stk_tune_end(&t);
+        return rc;
     }
-    stk_tune_spec_close(&s);
-    return rc;
+    t.resumed = true;
+    t.start_s = stk_tuner_now(&t); /* by the clock of that call */
+    out->least = t.plan->least;
+    out->via = t.plan->via;
+    out->job = t.plan->job;
+    rc = look_again(&t, err);
+    rc = rc ? rc : walk(&t, err);
+    return finish(&t, rc);
 }
 
 void stk_tune_release(struct stk_tune *t)

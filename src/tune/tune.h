@@ -101,6 +101,7 @@ enum stk_tune_use {
 /* One change: a row of the table with its numbers. Texts belong to struct stk_tune. */
 struct stk_tune_change {
     const struct stk_tune_kind *kind;
+    const char *kind_id;
     char id[STK_POINT_ID_MAX]; /* "threads-8" */
     char label[96];            /* "8 reading threads instead of 1" */
     const char *set[STK_TUNE_SETS]; /* "reader.threads=8" */
