@@ -56,7 +56,8 @@ struct stk_thread {
     void *user;
     int rc;
     struct stk_err err;
-    bool last; /* the thread ends once it is idle */
+    bool runs; /* the thread has begun: a leak checker sees what it uses from then on */
+    bool last; /* it ends once it is idle */
     bool left; /* … and then frees this and what it used */
     _Atomic bool stop;
     _Atomic uint64_t beats;
@@ -73,6 +74,8 @@ static void *thread_main(void *arg)
 {
     struct stk_thread *t = arg;
     pthread_mutex_lock(&t->lock);
+    t->runs = true;
+    pthread_cond_broadcast(&t->changed);
     for (;;) {
         while (!t->fn && !t->last)
             pthread_cond_wait(&t->changed, &t->lock);
@@ -110,6 +113,10 @@ int stk_thread_open(struct stk_thread **out, struct stk_err *err)
         release(t);
         return stk_err_set(err, STK_E_SYS, NULL, -1, "start a thread: %s", strerror(why));
     }
+    pthread_mutex_lock(&t->lock);
+    while (!t->runs)
+        pthread_cond_wait(&t->changed, &t->lock);
+    pthread_mutex_unlock(&t->lock);
     *out = t;
     return 0;
 }
