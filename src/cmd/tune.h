@@ -41,13 +41,13 @@ void stk_tune_input_release(struct stk_tune_input *in);
 /* The words after "--"; NULL: there are none. Borrowed from the run. */
 const char *const *stk_tune_command(const struct stk_run *run);
 
-/* tune/command.c: profiles in->command into in->profile, and a short one again into in->again. */
-int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
+/* Reads a profile into in->judged. */
+int stk_tune_judge_profile(struct stk_run *run, struct stk_tune_input *in, const char *path,
+                           const char *trust);
+/* tune/command.c: profiles in->command, and a short one twice; in->judged is the last run. Notes what
+ * it changed, and whether the runs differ. */
+int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in, const char *trust,
                      const struct stk_tune_ends *ends);
-/* Notes files that the command read and changed. */
-void stk_tune_note_changes(struct stk_tune_input *in);
-/* Notes that two runs of the command differ. */
-void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged *first);
 
 struct stk_tune_scale; /* report/tune.h */
 /* What the study in dir recommends. */

@@ -213,7 +213,7 @@ static size_t count_changed(const struct stk_judged *j, const char **first)
     return n;
 }
 
-void stk_tune_note_changes(struct stk_tune_input *in)
+static void note_changes(struct stk_tune_input *in)
 {
     const char *first;
     size_t n = count_changed(in->judged, &first);
@@ -236,7 +236,7 @@ static bool differs(uint64_t a, uint64_t b)
 }
 
 /* judged: of the second run, which is tuned. */
-void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged *first)
+static void note_difference(struct stk_tune_input *in, const struct stk_judged *first)
 {
     const struct stk_usage *a = &first->analysis.job, *b = &in->judged->analysis.job;
     uint64_t had = a->n.c[STK_C_READ_BYTES], has = b->n.c[STK_C_READ_BYTES];
@@ -250,20 +250,6 @@ void stk_tune_note_difference(struct stk_tune_input *in, const struct stk_judged
              (unsigned long long)b->files_read, stk_format_size(has, after, sizeof after));
 }
 
-/* Such a command is not run again: its input may be gone by now, and the next thing would be. */
-static bool changes_input(const char *dir)
-{
-    struct stk_judged *j = calloc(1, sizeof *j);
-    const char *first;
-    bool changes = false;
-    if (j && stk_judge(dir, j, NULL) == 0) {
-        changes = count_changed(j, &first) > 0;
-        stk_judged_release(j);
-    }
-    free(j);
-    return changes;
-}
-
 static int make_folder(struct stk_run *run, struct stk_folder *f)
 {
     int rc = stk_folder_temp(f, ".", "stoker-tune-profile", &run->err);
@@ -273,15 +259,44 @@ static int make_folder(struct stk_run *run, struct stk_folder *f)
     return rc ? rc : stk_folder_lock(f, &run->err); /* --clean may be called meanwhile */
 }
 
-int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in,
+/* Profiles it into a new folder, and judges that. The caller owns in->judged. */
+static int profile_and_judge(struct stk_run *run, struct stk_tune_input *in, struct stk_folder *f,
+                             const char *trust, const struct stk_tune_ends *ends, double *took_s)
+{
+    int rc = make_folder(run, f);
+    rc = rc ? rc : profile(run, in->command, f->path, ends, took_s);
+    rc = rc ? rc : stk_tune_judge_profile(run, in, f->path, trust);
+    if (rc && f->path && strcmp(run->err.path, f->path) == 0)
+        run->err.path[0] = '\0'; /* by the time it is shown, it is removed */
+    return rc;
+}
+
+static int profile_again(struct stk_run *run, struct stk_tune_input *in, const char *trust,
+                         const struct stk_tune_ends *ends)
+{
+    struct stk_judged *first = in->judged;
+    double took_s;
+    in->judged = NULL;
+    int rc = profile_and_judge(run, in, &in->again, trust, ends, &took_s);
+    if (!rc)
+        note_difference(in, first);
+    stk_judged_release(first);
+    free(first);
+    return rc;
+}
+
+/* A command that changes its input is not run again: its input may be gone by now, and the next thing
+ * would be. */
+int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in, const char *trust,
                      const struct stk_tune_ends *ends)
 {
     double took_s = NAN;
-    int rc = make_folder(run, &in->profile);
-    rc = rc ? rc : profile(run, in->command, in->profile.path, ends, &took_s);
+    const char *changed;
+    int rc = profile_and_judge(run, in, &in->profile, trust, ends, &took_s);
     in->ended = isnan(took_s);
-    if (rc || !(took_s < TWICE * ends->budget_s) || changes_input(in->profile.path))
-        return rc;
-    rc = make_folder(run, &in->again);
-    return rc ? rc : profile(run, in->command, in->again.path, ends, &took_s);
+    if (!rc && took_s < TWICE * ends->budget_s && !count_changed(in->judged, &changed))
+        rc = profile_again(run, in, trust, ends);
+    if (!rc)
+        note_changes(in);
+    return rc;
 }

@@ -107,20 +107,25 @@ static void take_said(struct stk_run *run, const struct stk_tune_input *in,
     }
 }
 
-static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
-                        const char *path, const char *trust)
+int stk_tune_judge_profile(struct stk_run *run, struct stk_tune_input *in, const char *path,
+                           const char *trust)
 {
-    struct stk_replay_said said = {0};
     struct stk_judged *j = calloc(1, sizeof *j);
     int rc = j ? stk_judge_profile(run, path, trust, j) : stk_err_nomem(&run->err, sizeof *j);
-    if (rc) {
+    if (rc)
         free(j);
-        return rc;
-    }
-    in->judged = j;
+    else
+        in->judged = j;
+    return rc;
+}
+
+static int take_profile(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan)
+{
+    struct stk_replay_said said = {0};
+    const struct stk_judged *j = in->judged;
     find_script(in, plan);
     take_job(j, &plan->job);
-    rc = stk_replay(&j->analysis, &in->w, &said, &run->err);
+    int rc = stk_replay(&j->analysis, &in->w, &said, &run->err);
     if (!rc)
         take_said(run, in, &said, plan);
     stk_replay_said_release(&said);
@@ -142,19 +147,6 @@ static const char *name_of(const char *const *command)
     return stk_base_name(command[0]);
 }
 
-static int compare_with_first(struct stk_run *run, struct stk_tune_input *in, const char *trust)
-{
-    struct stk_judged *first = calloc(1, sizeof *first);
-    int rc = first ? stk_judge_profile(run, in->profile.path, trust, first)
-                   : stk_err_nomem(&run->err, sizeof *first);
-    if (!rc) {
-        stk_tune_note_difference(in, first);
-        stk_judged_release(first);
-    }
-    free(first);
-    return rc;
-}
-
 /* What they say is known by now: a call that is killed later leaves no profiles. */
 static void remove_profiles(struct stk_tune_input *in)
 {
@@ -166,25 +158,15 @@ static void remove_profiles(struct stk_tune_input *in)
     }
 }
 
-static bool is_made(const struct stk_tune_input *in, const char *path)
-{
-    return (in->profile.path && strcmp(path, in->profile.path) == 0) ||
-           (in->again.path && strcmp(path, in->again.path) == 0);
-}
-
 static int take_command(struct stk_run *run, struct stk_tune_input *in, struct stk_tune_plan *plan,
                         const char *trust, const struct stk_tune_ends *ends)
 {
     plan->name = name_of(in->command);
     run->cleans_up = true;
-    int rc = stk_tune_profile(run, in, ends);
-    bool twice = in->again.fd >= 0;
-    rc = rc ? rc : take_profile(run, in, plan, twice ? in->again.path : in->profile.path, trust);
-    if (rc && is_made(in, run->err.path))
-        run->err.path[0] = '\0'; /* by then it is removed */
-    rc = rc || !twice ? rc : compare_with_first(run, in, trust);
-    if (!rc)
-        stk_tune_note_changes(in);
+    int rc = stk_tune_profile(run, in, trust, ends);
+    rc = rc ? rc : take_profile(run, in, plan);
+    if (rc && in->judged && strcmp(run->err.path, in->judged->profile.path) == 0)
+        run->err.path[0] = '\0'; /* by the time it is shown, it is removed */
     remove_profiles(in);
     plan->notes = in->notes;
     return rc;
@@ -253,8 +235,9 @@ static int take_argument(struct stk_run *run, struct stk_tune_input *in, struct 
     int rc = is_profile(path, &profile, &run->err);
     if (rc)
         return rc;
+    rc = profile ? stk_tune_judge_profile(run, in, path, trust) : 0;
     if (profile)
-        return take_profile(run, in, plan, path, trust);
+        return rc ? rc : take_profile(run, in, plan);
     rc = refuse_own(path, &run->err);
     if (rc)
         return rc;
