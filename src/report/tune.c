@@ -413,9 +413,9 @@ void stk_tune_screen(const struct stk_tune *t, unsigned columns, bool utf8, stru
     char promise[120];
     write_head(t, columns, out);
     put_table(t, "rerrrrl", speed_rows, columns, out);
+    put_table(t, "rerrrrr", cost_rows, columns, out);
     if (count(t, true))
         sentence(out, columns, "%s.", stk_verdict_promise(t->least, promise, sizeof promise));
-    put_table(t, "rerrrrr", cost_rows, columns, out);
     write_untried(t, columns, out);
     if (t->nnotes || count(t, false))
         stk_buf_putc(out, '\n');
