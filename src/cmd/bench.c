@@ -110,11 +110,11 @@ static int show_result(struct stk_run *run, const struct stk_bench_result *r)
     struct stk_buf out = STK_BUF_INIT;
     if (!r->rank)
         return STK_EXIT_DONE;
-    stk_bench_text(r, stk_table_columns(run), &out);
-    stk_bench_json(r, &run->json);
+    int rc = stk_say_result(run, &stk_bench_kind, r, NULL);
     if (s->dlio)
         put_dlio(run, r, &out);
-    int rc = stk_say_text(run, &out);
+    int said = stk_say_text(run, &out);
+    rc = rc ? rc : said;
     return rc ? rc : r->lost >= 0 ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 

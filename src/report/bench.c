@@ -1,4 +1,4 @@
-/* bench.c - see bench.h. */
+/* bench.c - the result of a run of `stoker bench`; a workload as text. */
 #include "report/bench.h"
 
 #include <math.h>
@@ -7,204 +7,247 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/bench_io.h"
+#include "host/fs.h"
+#include "result/blocks.h"
+#include "result/grid.h"
 
 #define RANKS_SHOWN 8
 
-static const char ours[] = "computing / time of the measured steps, checkpoints included";
-static const char mlperf[] = "computing / time, without the first step and checkpoints";
-
-/* ---- the screen ----------------------------------------------------------------------------- */
-
-static void put_utilisation(const struct stk_bench_result *r, struct stk_grid *t)
+static double ratio(double a, double b)
 {
-    char a[32], line[200];
-    snprintf(line, sizeof line, STK_STRONG "%s" STK_PLAIN "  (%s)",
-             stk_percent_text(r->utilisation, a, sizeof a), ours);
-    stk_grid_row(t, "utilisation", line);
-    if (stk_bench_source_said(r)) {
-        snprintf(line, sizeof line, STK_WARN "%s" STK_PLAIN, stk_bench_source_said(r));
-        stk_grid_row(t, "", line);
+    return b > 0 ? a / b : NAN;
+}
+
+/* ---- a distribution of times -------------------------------------------------------------------- */
+
+#define TIMES(name, expression) STK_NUMBER_OF(name, struct stk_histogram, 1e-9 * (double)(expression))
+
+TIMES(mean_s, stk_histogram_mean(r))
+TIMES(p50_s, stk_histogram_percentile(r, 0.5))
+TIMES(p90_s, stk_histogram_percentile(r, 0.9))
+TIMES(p99_s, stk_histogram_percentile(r, 0.99))
+TIMES(p999_s, stk_histogram_percentile(r, 0.999))
+
+static void put_histogram(const void *base, struct stk_jw *w)
+{
+    const struct stk_histogram *h = base;
+    stk_jw_open(w, '[');
+    for (unsigned power = 0; power < 64; power++) {
+        uint64_t n = stk_histogram_octave(h, power);
+        if (!n)
+            continue;
+        stk_jw_open(w, '{');
+        stk_jw_put_f64(w, "from_s", power ? 1e-9 * (double)((uint64_t)1 << power) : 0);
+        stk_jw_put_f64(w, "below_s", 2e-9 * (double)((uint64_t)1 << power));
+        stk_jw_put_u64(w, "count", n);
+        stk_jw_close(w, '}');
     }
-    snprintf(line, sizeof line, "%s  (%s)", stk_percent_text(r->mlperf, a, sizeof a), mlperf);
-    stk_grid_row(t, "as MLPerf Storage", line);
-    const struct stk_bench_calibration *c = &r->calibration;
-    if (!c->done)
-        return;
-    snprintf(line, sizeof line, "%s by the clock, %llu steps%s",
-             stk_percent_text(c->utilisation, a, sizeof a), (unsigned long long)c->steps,
-             c->step_s > 0 && c->utilisation < STK_BENCH_PACE ? STK_WARN
-                 "; this machine cannot keep the pace" STK_PLAIN
-                                                          : "");
-    stk_grid_row(t, "without I/O", line);
+    stk_jw_close(w, ']');
 }
 
-static void put_steps(const struct stk_bench_result *r, struct stk_grid *t)
+static const struct stk_result_field octave_fields[] = {
+    {"from_s", NULL, STK_U_SECONDS}, {"below_s", NULL, STK_U_SECONDS},
+    {"count", NULL, STK_U_COUNT}, {NULL}};
+
+static const struct stk_result_field time_fields[] = {
+    {"count", NULL, STK_U_COUNT, STK_FROM(struct stk_histogram, count)},
+    {"mean_s", NULL, STK_U_SECONDS, .number = mean_s},
+    {"min_s", NULL, STK_U_SECONDS, STK_FROM_AS(NS, struct stk_histogram, min)},
+    {"p50_s", "p50", STK_U_SECONDS, .number = p50_s, .say = "% median"},
+    {"p90_s", "p90", STK_U_SECONDS, .number = p90_s, .joins = ", % at 90 %%"},
+    {"p99_s", "p99", STK_U_SECONDS, .number = p99_s, .joins = ", % at 99 %%"},
+    {"p999_s", NULL, STK_U_SECONDS, .number = p999_s},
+    {"max_s", "longest", STK_U_SECONDS, STK_FROM_AS(NS, struct stk_histogram, max),
+     .joins = ", % at most"},
+    {"histogram", NULL, STK_U_TABLE, .put = put_histogram, .of = octave_fields,
+     .meaning = "by powers of two of nanoseconds"},
+    {NULL}};
+
+/* ---- requests ------------------------------------------------------------------------------------- */
+
+#define TALLY(member)           STK_FROM(struct stk_io_tally, member)
+#define IO(name, expression)    STK_NUMBER_OF(name, struct stk_io_tally, expression)
+#define RATE_AT(name, fraction) IO(name, (double)stk_histogram_percentile(&r->rate, fraction))
+
+RATE_AT(rate_p1, 0.01)
+RATE_AT(rate_p10, 0.1)
+RATE_AT(rate_p50, 0.5)
+RATE_AT(rate_p90, 0.9)
+RATE_AT(rate_p99, 0.99)
+IO(rate_mean, r->request_s > 0 ? (double)r->bytes / r->request_s : 0)
+IO(sequential_share, ratio((double)r->sequential, (double)(r->requests - r->first)))
+IO(consecutive_share, ratio((double)r->consecutive, (double)(r->requests - r->first)))
+
+/* "60.0 % of 1.00 MiB" */
+static void common_text(const void *base, struct stk_jw *w)
 {
-    char a[32], b[32], c[32], d[32], line[200];
-    uint64_t n = r->rank[0].measured_steps;
-    snprintf(line, sizeof line, "%s of %s rank%s in %s", stk_format_count(n, a, sizeof a),
-             stk_format_count(r->ranks, b, sizeof b), r->ranks == 1 ? "" : "s",
-             stk_format_duration(r->wall_s, c, sizeof c));
-    stk_grid_row(t, "steps", line);
-    double bytes = stk_bench_bytes_per_s(r);
-    snprintf(line, sizeof line, "%.0f/s%s%s", r->samples_per_s, bytes > 0 ? ", " : "",
-             bytes > 0 ? stk_rate_text(bytes, a, sizeof a) : "");
-    stk_grid_row(t, "samples", line);
-    snprintf(line, sizeof line, "%s median, %s at 99 %%, %s at most; standard deviation %s",
-             stk_duration_at(&r->step, 0.5, a), stk_duration_at(&r->step, 0.99, b),
-             stk_duration_at(&r->step, 1, c), stk_format_duration(r->step_stdev_s, d, sizeof d));
-    stk_grid_row(t, "time per step", line);
-    bool before = r->io_share > r->io_share_steps + 0.01;
-    snprintf(line, sizeof line, "%s of the time of the steps%s%s%s",
-             stk_percent_text(r->io_share_steps, a, sizeof a), before ? "; " : "",
-             before ? stk_percent_text(r->io_share, b, sizeof b) : "",
-             before ? " of the run, with what is read before its first step" : "");
-    stk_grid_row(t, "I/O", line);
+    const struct stk_io_tally *io = base;
+    struct stk_io_tally_size most = stk_io_tally_common(io);
+    char text[80], a[32], b[32];
+    snprintf(text, sizeof text, "%s of %s",
+             stk_percent_text(ratio((double)most.count, (double)io->requests), a, sizeof a),
+             stk_format_size(most.bytes, b, sizeof b));
+    stk_jw_str(w, most.count ? text : NULL);
 }
 
-static void put_checkpoints(const struct stk_bench_result *r, struct stk_grid *t)
+/* The bins that have requests. */
+static void sizes_text(const void *base, struct stk_jw *w)
 {
-    char a[32], b[32], c[32], line[200];
-    if (!r->checkpoints)
-        return;
-    snprintf(line, sizeof line, "%llu, %s in %s; the slowest took %s",
-             (unsigned long long)r->checkpoints, stk_format_size(r->checkpoint_bytes, a, sizeof a),
-             stk_format_duration(r->checkpoint_s, b, sizeof b),
-             stk_format_duration(r->checkpoint_max_s, c, sizeof c));
-    stk_grid_row(t, "checkpoints", line);
-    if (!r->restores)
-        return;
-    snprintf(line, sizeof line, "%llu, %s in %s", (unsigned long long)r->restores,
-             stk_format_size(r->restore_bytes, a, sizeof a),
-             stk_format_duration(r->restore_s, b, sizeof b));
-    stk_grid_row(t, "read back", line);
-}
-
-static void put_evaluation(const struct stk_bench_result *r, struct stk_grid *t)
-{
-    char a[32], line[100];
-    if (!r->rank[0].eval_steps)
-        return;
-    snprintf(line, sizeof line, "%llu steps in %s, apart from the steps above",
-             (unsigned long long)r->rank[0].eval_steps,
-             stk_format_duration(r->rank[0].eval_s, a, sizeof a));
-    stk_grid_row(t, "evaluation", line);
-}
-
-static void put_slowest(const struct stk_bench_result *r, struct stk_grid *t)
-{
-    char a[32], node[300], line[400];
+    const struct stk_io_tally *io = base;
     struct stk_buf b = STK_BUF_INIT;
-    const struct stk_bench_rank *s = &r->rank[r->slowest];
-    if (r->ranks < 2)
-        return;
-    stk_text_escape(&b, s->node, strlen(s->node), 60);
-    snprintf(node, sizeof node, "%s", stk_buf_cstr(&b));
+    char share[32];
+    for (int i = 0; i < STK_TALLY_COUNTS; i++)
+        if (io->bin[i])
+            stk_buf_printf(&b, "%s%s %s", b.len ? ", " : "",
+                           stk_percent_text((double)io->bin[i] / (double)io->requests, share,
+                                            sizeof share),
+                           stk_io_tally_bin_name[i]);
+    stk_jw_str(w, b.len ? stk_buf_cstr(&b) : NULL);
     stk_buf_release(&b);
-    if (s->wait_s > 0)
-        snprintf(line, sizeof line, "rank %lu on %s waited %s for data", (unsigned long)r->slowest,
-                 node, stk_format_duration(s->wait_s, a, sizeof a));
+}
+
+static void put_sizes(const void *base, struct stk_jw *w)
+{
+    const struct stk_io_tally *io = base;
+    stk_jw_open(w, '[');
+    for (int i = 0; i < STK_TALLY_COUNTS; i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_str(w, "bytes", stk_io_tally_bin_name[i]);
+        stk_jw_put_u64(w, "count", io->bin[i]);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_common(const void *base, struct stk_jw *w)
+{
+    const struct stk_io_tally *io = base;
+    stk_jw_open(w, '[');
+    for (int i = 0; i < STK_TALLY_SIZES && io->size[i].count; i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_u64(w, "bytes", io->size[i].bytes);
+        stk_jw_put_u64(w, "count", io->size[i].count);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+static const struct stk_result_field bin_fields[] = {
+    {"bytes", NULL, STK_U_TEXT}, {"count", NULL, STK_U_COUNT}, {NULL}};
+static const struct stk_result_field common_fields[] = {
+    {"bytes", NULL, STK_U_BYTES}, {"count", NULL, STK_U_COUNT}, {NULL}};
+
+static const struct stk_result_field rate_fields[] = {
+    {"mean", "mean", STK_U_BYTES_PER_S, .number = rate_mean, .say = "% mean"},
+    {"p50", "p50", STK_U_BYTES_PER_S, .number = rate_p50, .joins = ", % median"},
+    {"p1", NULL, STK_U_BYTES_PER_S, .number = rate_p1},
+    {"p10", "p10", STK_U_BYTES_PER_S, .number = rate_p10, .joins = ", % at 10 %%"},
+    {"p90", "p90", STK_U_BYTES_PER_S, .number = rate_p90,
+     .joins = ", % at 90 %% of the requests"},
+    {"p99", NULL, STK_U_BYTES_PER_S, .number = rate_p99},
+    {NULL}};
+
+static const struct stk_result_field detail_fields[] = {
+    {"first_requests", NULL, STK_U_COUNT, TALLY(first), "the first after their file was opened"},
+    {"sequential", NULL, STK_U_COUNT, TALLY(sequential), "beyond the end of the one before"},
+    {"consecutive", NULL, STK_U_COUNT, TALLY(consecutive), "right at the end of the one before"},
+    {"sequential_fraction", "sequential", STK_U_SHARE, .number = sequential_share, .row = "order",
+     .say = "% sequential"},
+    {"consecutive_fraction", "consecutive", STK_U_SHARE, .number = consecutive_share,
+     .joins = ", % consecutive"},
+    {"request_seconds", NULL, STK_U_SECONDS, TALLY(request_s)},
+    {"open_seconds", NULL, STK_U_SECONDS, TALLY(open_s), "all but requests"},
+    {"request_sizes", NULL, STK_U_TABLE, .put = put_sizes, .of = bin_fields},
+    {"sizes", "sizes", STK_U_TEXT, .put = sizes_text, .flags = STK_F_SCREEN},
+    {"common_sizes", NULL, STK_U_TABLE, .put = put_common, .of = common_fields},
+    {"latency", "latency", STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_io_tally, latency),
+     .of = time_fields},
+    {"bytes_per_second_of_request", "bandwidth", STK_U_GROUP, .of = rate_fields},
+    {NULL}};
+
+/* Null if requests were counted only. */
+static void put_details(const void *base, struct stk_jw *w)
+{
+    const struct stk_io_tally *io = base;
+    if (!io->requests || io->latency.count) {
+        stk_fields_put(detail_fields, io, w);
+        return;
+    }
+    for (const struct stk_result_field *f = detail_fields; f->key; f++) {
+        stk_jw_key(w, f->key);
+        stk_jw_null(w);
+    }
+}
+
+STK_TEXT_OF(counted_only, struct stk_io_tally,
+            r->requests && !r->latency.count
+                ? "not known: stoker's loader counts requests only"
+                : NULL)
+
+static const struct stk_result_field io_fields[] = {
+    {"samples", NULL, STK_U_COUNT, TALLY(samples)},
+    {"bytes_asked", "asked for", STK_U_BYTES, TALLY(asked_bytes), .row = "bytes",
+     .say = "% asked for"},
+    {"bytes_read", "read", STK_U_BYTES, TALLY(bytes), .joins = ", % read"},
+    {"requests", "requests", STK_U_COUNT, TALLY(requests)},
+    {"opens", "opens", STK_U_COUNT, TALLY(opens), .joins = " in % opened files"},
+    {"most_common", "most requests", STK_U_TEXT, .put = common_text, .joins = "; %"},
+    {"stats", NULL, STK_U_COUNT, TALLY(stats)},
+    {"seeks", NULL, STK_U_COUNT, TALLY(seeks)},
+    {"counted_only", "sizes, latency", STK_U_TEXT, .put = counted_only, .flags = STK_F_SCREEN},
+    {"", NULL, STK_U_GROUP, .put = put_details, .of = detail_fields},
+    {NULL}};
+
+static void put_io(const struct stk_io_tally *io, int64_t device, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    stk_fields_put(io_fields, io, w);
+    stk_jw_put_known_i64(w, "bytes_from_device", device);
+    stk_jw_close(w, '}');
+}
+
+#define IO_OF(put_) {"io", NULL, STK_U_GROUP, .put = put_, .of = io_and_device}
+
+static const struct stk_result_field io_and_device[] = {
+    {"", NULL, STK_U_GROUP, .of = io_fields},
+    {"bytes_from_device", "from the device", STK_U_BYTES, .flags = STK_F_PAGE},
+    {NULL}};
+
+/* ---- where the data came from ------------------------------------------------------------------------ */
+
+static const char *source_text(const struct stk_bench_result *r, char *buf, size_t size)
+{
+    char a[32];
+    const char *fs = r->fs ? r->fs->name : "this file system";
+    if (r->is_virtual)
+        snprintf(buf, size, "nothing: the storage is modelled");
+    else if (r->device_bytes == 0)
+        snprintf(buf, size, "0 B: everything was in the page cache, or in memory");
+    else if (r->device_bytes > 0)
+        snprintf(buf, size, "%s%s", stk_format_size((uint64_t)r->device_bytes, a, sizeof a),
+                 (uint64_t)r->device_bytes < r->io.bytes ? "; the rest was in the page cache" : "");
+    else if (stk_bench_source(r) == STK_BENCH_NOT_COUNTED_SLOW)
+        snprintf(buf, size, "not known: not counted for %s; slower than memory", fs);
+    else if (stk_bench_source(r) == STK_BENCH_NOT_COUNTED_FAST)
+        snprintf(buf, size, "not known: not counted for %s; as fast as memory", fs);
     else
-        snprintf(line, sizeof line, "no rank waited for data");
-    stk_grid_row(t, "slowest", line);
+        snprintf(buf, size, "not known: not counted for %s", fs);
+    return buf;
 }
 
-static void put_stragglers(const struct stk_bench_result *r, struct stk_grid *t)
+static const char *source_said(const struct stk_bench_result *r)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    unsigned n = 0;
-    for (uint32_t i = 0; i < r->ranks; i++)
-        if (stk_bench_straggles(r, i) && n++ < RANKS_SHOWN) {
-            stk_buf_printf(&b, "%srank %lu on ", n > 1 ? ", " : "", (unsigned long)i);
-            stk_text_escape(&b, r->rank[i].node, strlen(r->rank[i].node), 60);
-        }
-    if (n > RANKS_SHOWN)
-        stk_buf_printf(&b, " and %u more", n - RANKS_SHOWN);
-    if (n)
-        stk_grid_row(t, "stragglers", stk_buf_cstr(&b));
-    stk_buf_release(&b);
+    static const char *const said[] = {
+        [STK_BENCH_FROM_MEMORY] = "most of the data came from memory, not from storage",
+        [STK_BENCH_NOT_COUNTED_FAST] = "the data came as fast as from memory: whether storage was "
+                                       "read is not known",
+        [STK_BENCH_NOT_COUNTED] = "whether storage or memory was read is not known",
+    };
+    enum stk_bench_source from = stk_bench_source(r);
+    return from < sizeof said / sizeof *said ? said[from] : NULL;
 }
 
-static void put_rank(const struct stk_bench_rank *r, struct stk_grid *t)
-{
-    char rank[16], use[32], wait[32], rate[32], bytes[32], requests[32], latency[32] = "";
-    struct stk_buf node = STK_BUF_INIT;
-    snprintf(rank, sizeof rank, "%lu", (unsigned long)r->rank);
-    stk_text_escape(&node, r->node, strlen(r->node), 40);
-    snprintf(rate, sizeof rate, "%.0f",
-             r->measured_s > 0 ? (double)r->measured_samples / r->measured_s : 0);
-    if (r->io.latency.count)
-        stk_duration_at(&r->io.latency, 0.99, latency);
-    stk_grid_row(t, rank, stk_buf_cstr(&node),
-                 stk_percent_text(stk_bench_utilisation(r), use, sizeof use),
-                 stk_format_duration(r->wait_s, wait, sizeof wait), rate,
-                 stk_format_size(r->io.bytes, bytes, sizeof bytes),
-                 stk_format_count(r->io.requests, requests, sizeof requests), latency);
-    stk_buf_release(&node);
-}
-
-/* True if fewer than RANKS_SHOWN ranks waited longer. */
-static bool is_shown(const struct stk_bench_result *r, uint32_t rank)
-{
-    uint32_t longer = 0;
-    double wait = r->rank[rank].wait_s;
-    for (uint32_t i = 0; i < r->ranks; i++)
-        longer += r->rank[i].wait_s > wait || (r->rank[i].wait_s == wait && i < rank);
-    return longer < RANKS_SHOWN;
-}
-
-/* Each rank; of many, those that waited longest. */
-static void put_ranks(const struct stk_bench_result *r, struct stk_buf *out)
-{
-    struct stk_grid t;
-    if (r->ranks < 2)
-        return;
-    stk_grid_init(&t, "rlrrrrrr");
-    stk_grid_row(&t, "rank", "node", "busy", "waited", "samples/s", "read", "requests",
-                 "99 % latency");
-    for (uint32_t i = 0; i < r->ranks; i++)
-        if (is_shown(r, i))
-            put_rank(&r->rank[i], &t);
-    stk_buf_putc(out, '\n');
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    if (r->ranks > RANKS_SHOWN)
-        stk_buf_printf(out, "Those that waited longest; --json has all %lu ranks.\n",
-                       (unsigned long)r->ranks);
-}
-
-static void put_lost(const struct stk_bench_result *r, struct stk_buf *out)
-{
-    if (r->lost < 0)
-        return;
-    stk_buf_printf(out, STK_BAD "rank %lld was lost" STK_PLAIN ": ", (long long)r->lost);
-    stk_text_escape(out, r->why_lost, strlen(r->why_lost), SIZE_MAX);
-    stk_buf_puts(out, "\nThe other ranks ended; there is no result of the whole.\n");
-}
-
-void stk_bench_text(const struct stk_bench_result *r, unsigned columns, struct stk_buf *out)
-{
-    struct stk_grid t;
-    put_lost(r, out);
-    if (r->lost >= 0)
-        return;
-    stk_grid_init(&t, "lw");
-    stk_grid_row(&t, "workload", r->w->name);
-    put_utilisation(r, &t);
-    put_steps(r, &t);
-    stk_bench_io_rows(r, &t);
-    put_checkpoints(r, &t);
-    put_evaluation(r, &t);
-    put_slowest(r, &t);
-    put_stragglers(r, &t);
-    stk_grid_fit(&t, 0, columns);
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    put_ranks(r, out);
-}
-
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- over time ------------------------------------------------------------------------------------- */
 
 /* Six digits: a bin is a millisecond or more. */
 static void json_bins(const char *key, const float *v, size_t n, struct stk_jw *w)
@@ -222,7 +265,6 @@ static void json_bins(const char *key, const float *v, size_t n, struct stk_jw *
 static void json_course(const struct stk_course *c, struct stk_jw *w)
 {
     size_t n = stk_course_used(c);
-    stk_jw_key(w, "over_time");
     stk_jw_open(w, '{');
     stk_jw_put_f64(w, "bin_seconds", c->bin_s);
     stk_jw_key(w, "steps");
@@ -235,114 +277,377 @@ static void json_course(const struct stk_course *c, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+/* ---- ranks --------------------------------------------------------------------------------------- */
+
+#define RANK(member)             STK_FROM(struct stk_bench_rank, member)
+#define OF_RANK(name, expression) STK_NUMBER_OF(name, struct stk_bench_rank, expression)
+
+OF_RANK(rank_use, stk_bench_utilisation(r))
+OF_RANK(rank_mlperf, stk_bench_mlperf(r))
+OF_RANK(rank_rate, ratio((double)r->measured_samples, r->measured_s))
+
+static void put_rank_io(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_rank *r = base;
+    put_io(&r->io, r->device_bytes, w);
+}
+
+static const struct stk_result_field rank_fields[] = {
+    {"rank", NULL, STK_U_COUNT, RANK(rank)},
+    {"node", NULL, STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_bench_rank, node)},
+    {"steps", NULL, STK_U_COUNT, RANK(steps)},
+    {"samples", NULL, STK_U_COUNT, RANK(samples)},
+    {"measured_steps", NULL, STK_U_COUNT, RANK(measured_steps)},
+    {"utilisation", NULL, STK_U_SHARE, .number = rank_use},
+    {"utilisation_mlperf", NULL, STK_U_SHARE, .number = rank_mlperf},
+    {"samples_per_second", NULL, STK_U_PER_S, .number = rank_rate},
+    {"measured_seconds", NULL, STK_U_SECONDS, RANK(measured_s)},
+    {"compute_seconds", NULL, STK_U_SECONDS, RANK(compute_s)},
+    {"wait_seconds", NULL, STK_U_SECONDS, RANK(wait_s)},
+    {"barrier_seconds", NULL, STK_U_SECONDS, RANK(barrier_s)},
+    {"head_seconds", NULL, STK_U_SECONDS, RANK(head_s)},
+    {"load_seconds", NULL, STK_U_SECONDS, RANK(load_s)},
+    {"first_batch_seconds", NULL, STK_U_SECONDS, RANK(first_batch_s)},
+    {"evaluation_steps", NULL, STK_U_COUNT, RANK(eval_steps)},
+    {"evaluation_seconds", NULL, STK_U_SECONDS, RANK(eval_s)},
+    {"checkpoint_seconds", NULL, STK_U_SECONDS, RANK(checkpoint_s)},
+    {"checkpoint_bytes", NULL, STK_U_BYTES, RANK(checkpoint_bytes)},
+    {"elapsed_seconds", NULL, STK_U_SECONDS, RANK(elapsed_s)},
+    {"late_seconds", NULL, STK_U_SECONDS, RANK(late_s)},
+    {"late_max_seconds", NULL, STK_U_SECONDS, RANK(late_max_s)},
+    {"memory_bytes", NULL, STK_U_BYTES, RANK(memory_bytes)},
+    {"wait_over_time", NULL, STK_U_LIST},
+    IO_OF(put_rank_io),
+    {NULL}};
+
 /* all: the course of all ranks, whose bins the rank's are made to fit. */
-static void json_rank(const struct stk_bench_rank *r, const struct stk_course *all,
-                      struct stk_jw *w)
+static void put_rank(const struct stk_bench_rank *r, const struct stk_course *all,
+                     struct stk_jw *w)
 {
     struct stk_course own = r->course;
     stk_course_widen(&own, all->bin_s);
     stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "rank", r->rank);
-    stk_jw_put_str(w, "node", r->node);
-    stk_jw_put_u64(w, "steps", r->steps);
-    stk_jw_put_u64(w, "samples", r->samples);
-    stk_jw_put_u64(w, "measured_steps", r->measured_steps);
-    stk_jw_put_f64(w, "utilisation", stk_bench_utilisation(r));
-    stk_jw_put_f64(w, "utilisation_mlperf", stk_bench_mlperf(r));
-    stk_jw_put_f64(w, "measured_seconds", r->measured_s);
-    stk_jw_put_f64(w, "compute_seconds", r->compute_s);
-    stk_jw_put_f64(w, "wait_seconds", r->wait_s);
-    stk_jw_put_f64(w, "barrier_seconds", r->barrier_s);
-    stk_jw_put_f64(w, "head_seconds", r->head_s);
-    stk_jw_put_f64(w, "load_seconds", r->load_s);
-    stk_jw_put_f64(w, "first_batch_seconds", r->first_batch_s);
-    stk_jw_put_u64(w, "evaluation_steps", r->eval_steps);
-    stk_jw_put_f64(w, "evaluation_seconds", r->eval_s);
-    stk_jw_put_f64(w, "checkpoint_seconds", r->checkpoint_s);
-    stk_jw_put_u64(w, "checkpoint_bytes", r->checkpoint_bytes);
-    stk_jw_put_f64(w, "elapsed_seconds", r->elapsed_s);
-    stk_jw_put_f64(w, "late_seconds", r->late_s);
-    stk_jw_put_f64(w, "late_max_seconds", r->late_max_s);
-    stk_jw_put_u64(w, "memory_bytes", r->memory_bytes);
+    stk_fields_put(rank_fields, r, w);
     json_bins("wait_over_time", own.part_s[STK_COURSE_WAIT], stk_course_used(all), w);
-    stk_bench_io_json(&r->io, r->device_bytes, w);
     stk_jw_close(w, '}');
 }
 
-static void json_calibration(const struct stk_bench_calibration *c, struct stk_jw *w)
+static void put_ranks(const void *base, struct stk_jw *w)
 {
-    stk_jw_key(w, "calibration");
-    if (!c->done) {
-        stk_jw_null(w);
-        return;
-    }
-    stk_jw_open(w, '{');
-    stk_jw_put_u64(w, "steps", c->steps);
-    stk_jw_put_f64(w, "step_seconds", c->step_s);
-    stk_jw_put_f64(w, "utilisation", c->utilisation);
-    stk_jw_close(w, '}');
+    const struct stk_bench_result *r = base;
+    stk_jw_open(w, '[');
+    for (uint32_t i = 0; i < r->ranks; i++)
+        put_rank(&r->rank[i], &r->course, w);
+    stk_jw_close(w, ']');
 }
 
-static void json_totals(const struct stk_bench_result *r, struct stk_jw *w)
+static const struct stk_result_field p99_column[] = {{"p99_s", "99 % latency", STK_U_SECONDS},
+                                                     {NULL}};
+static const struct stk_result_field io_columns[] = {
+    {"bytes_read", "read", STK_U_BYTES},
+    {"requests", "requests", STK_U_COUNT},
+    {"latency", NULL, STK_U_GROUP, .of = p99_column},
+    {NULL}};
+static const struct stk_result_field screen_columns[] = {
+    {"rank", "rank", STK_U_COUNT},
+    {"node", "node", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"utilisation", "busy", STK_U_SHARE},
+    {"wait_seconds", "waited", STK_U_SECONDS},
+    {"samples_per_second", "samples", STK_U_PER_S},
+    {"io", NULL, STK_U_GROUP, .of = io_columns},
+    {NULL}};
+static const struct stk_result_field latency_columns[] = {
+    {"p50_s", "a request, p50", STK_U_SECONDS}, {"p99_s", "a request, p99", STK_U_SECONDS}, {NULL}};
+static const struct stk_result_field page_io_columns[] = {
+    {"requests", "requests", STK_U_COUNT},
+    {"bytes_read", "read", STK_U_BYTES},
+    {"latency", NULL, STK_U_GROUP, .of = latency_columns},
+    {NULL}};
+static const struct stk_result_field page_columns[] = {
+    {"rank", "rank", STK_U_COUNT},
+    {"node", "node", STK_U_TEXT},
+    {"utilisation", "utilisation", STK_U_SHARE},
+    {"measured_steps", "steps", STK_U_COUNT},
+    {"measured_seconds", "measured", STK_U_SECONDS},
+    {"compute_seconds", "computed", STK_U_SECONDS},
+    {"wait_seconds", "waited for data", STK_U_SECONDS},
+    {"barrier_seconds", "waited for others", STK_U_SECONDS},
+    {"checkpoint_seconds", "in checkpoints", STK_U_SECONDS},
+    {"first_batch_seconds", "first batch after", STK_U_SECONDS},
+    {"io", NULL, STK_U_GROUP, .of = page_io_columns},
+    {"memory_bytes", "memory", STK_U_BYTES},
+    {NULL}};
+
+/* ---- all ranks ------------------------------------------------------------------------------------ */
+
+static const char ours[] = "computing / time of the measured steps, checkpoints included";
+static const char mlperf[] = "computing / time, without the first step and checkpoints";
+
+#define FROM(member)             STK_FROM(struct stk_bench_result, member)
+#define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_bench_result, expression)
+#define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_bench_result, expression)
+
+TEXT(ours_is, ours)
+TEXT(mlperf_is, mlperf)
+TEXT(came_from, source_said(r))
+NUMBER(steps, (double)r->rank[0].measured_steps)
+NUMBER(bytes_rate, stk_bench_bytes_per_s(r))
+NUMBER(eval_steps, (double)r->rank[0].eval_steps)
+NUMBER(eval_s, r->rank[0].eval_steps ? r->rank[0].eval_s : NAN)
+
+static void io_before(const void *base, struct stk_jw *w)
 {
-    stk_jw_put_f64(w, "utilisation", r->utilisation);
-    stk_jw_put_str(w, "utilisation_is", ours);
-    stk_jw_put_str(w, "data_came_from", stk_bench_source_said(r));
-    stk_jw_put_f64(w, "utilisation_least", r->utilisation_least);
-    stk_jw_put_f64(w, "utilisation_mlperf", r->mlperf);
-    stk_jw_put_str(w, "utilisation_mlperf_is", mlperf);
-    json_calibration(&r->calibration, w);
-    stk_jw_put_f64(w, "measured_seconds", r->wall_s);
-    stk_jw_put_f64(w, "samples_per_second", r->samples_per_s);
-    stk_jw_put_f64(w, "bytes_per_second", stk_bench_bytes_per_s(r));
-    stk_jw_put_f64(w, "epoch_seconds", r->epoch_s);
-    stk_jw_put_f64(w, "io_share", r->io_share);
-    stk_jw_put_f64(w, "io_share_steps", r->io_share_steps);
-    stk_jw_put_u64(w, "slowest_rank", r->slowest);
-    stk_jw_key(w, "stragglers");
+    const struct stk_bench_result *r = base;
+    char text[100], a[32];
+    snprintf(text, sizeof text, "%s of the run, with what is read before its first step",
+             stk_percent_text(r->io_share, a, sizeof a));
+    stk_jw_str(w, r->io_share > r->io_share_steps + 0.01 ? text : NULL);
+}
+
+static void device_text(const void *base, struct stk_jw *w)
+{
+    char text[200];
+    stk_jw_str(w, source_text(base, text, sizeof text));
+}
+
+static void collective_text(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
+    char text[200];
+    snprintf(text, sizeof text, "%llu of %lu ranks read through %s and broadcast",
+             (unsigned long long)r->w->access.readers, (unsigned long)r->ranks,
+             r->mpiio ? "MPI-IO" : "plain reads (MPI-IO needs mpirun or srun)");
+    bool is = r->w->access.sharing == STK_SHARING_COLLECTIVE && !r->stoker;
+    stk_jw_str(w, is ? text : NULL);
+}
+
+static void slowest_text(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
+    const struct stk_bench_rank *s = &r->rank[r->slowest];
+    char text[200], a[32];
+    snprintf(text, sizeof text, "rank %lu on %s waited %s for data", (unsigned long)r->slowest,
+             s->node, stk_format_duration(s->wait_s, a, sizeof a));
+    stk_jw_str(w, r->ranks < 2 ? NULL : s->wait_s > 0 ? text : "no rank waited for data");
+}
+
+static void stragglers_text(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
+    struct stk_buf b = STK_BUF_INIT;
+    unsigned n = 0;
+    for (uint32_t i = 0; i < r->ranks; i++)
+        if (stk_bench_straggles(r, i) && n++ < RANKS_SHOWN)
+            stk_buf_printf(&b, "%srank %lu on %s", n > 1 ? ", " : "", (unsigned long)i,
+                           r->rank[i].node);
+    if (n > RANKS_SHOWN)
+        stk_buf_printf(&b, " and %u more", n - RANKS_SHOWN);
+    stk_jw_str(w, n ? stk_buf_cstr(&b) : NULL);
+    stk_buf_release(&b);
+}
+
+static void put_stragglers(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
     stk_jw_open(w, '[');
     for (uint32_t i = 0; i < r->ranks; i++)
         if (stk_bench_straggles(r, i))
             stk_jw_u64(w, i);
     stk_jw_close(w, ']');
-    stk_jw_put_u64(w, "memory_bytes", r->memory_bytes);
-    stk_jw_put_u64(w, "checkpoints", r->checkpoints);
-    stk_jw_put_u64(w, "checkpoint_bytes", r->checkpoint_bytes);
-    stk_jw_put_f64(w, "checkpoint_seconds", r->checkpoint_s);
-    stk_jw_put_f64(w, "checkpoint_max_seconds", r->checkpoint_max_s);
-    stk_jw_put_u64(w, "restores", r->restores);
-    stk_jw_put_u64(w, "restore_bytes", r->restore_bytes);
-    stk_jw_put_f64(w, "restore_seconds", r->restore_s);
-    stk_bench_times_json(&r->step, "step", w);
-    stk_jw_put_f64(w, "step_stdev_seconds", r->step_stdev_s);
-    json_course(&r->course, w);
-    stk_bench_io_json(&r->io, r->device_bytes, w);
 }
 
-void stk_bench_json(const struct stk_bench_result *r, struct stk_jw *w)
+static void put_course(const void *base, struct stk_jw *w)
 {
-    stk_jw_key(w, "workload");
+    json_course(&((const struct stk_bench_result *)base)->course, w);
+}
+
+static void put_all_io(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
+    put_io(&r->io, r->device_bytes, w);
+}
+
+#define CALIBRATION(member) STK_FROM(struct stk_bench_calibration, member)
+
+STK_TEXT_OF(pace, struct stk_bench_calibration,
+            r->step_s > 0 && r->utilisation < STK_BENCH_PACE
+                ? "this machine cannot keep the pace: a part of the lost time is the machine's, "
+                  "not the storage's"
+                : NULL)
+
+static const struct stk_result_field calibration_fields[] = {
+    {"utilisation", "utilisation", STK_U_SHARE, CALIBRATION(utilisation), .say = "% by the clock"},
+    {"steps", "steps", STK_U_COUNT, CALIBRATION(steps), .joins = ", % steps"},
+    {"step_seconds", NULL, STK_U_SECONDS, CALIBRATION(step_s)},
+    {"pace", "pace", STK_U_TEXT, .put = pace, .flags = STK_F_WARN, .joins = "; %"},
+    {NULL}};
+
+static void put_calibration(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_calibration *c = base;
+    if (!c->done) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '{');
+    stk_fields_put(calibration_fields, c, w);
+    stk_jw_close(w, '}');
+}
+
+static const struct stk_result_field total_fields[] = {
+    {"utilisation", "utilisation", STK_U_SHARE, FROM(utilisation), .flags = STK_F_LEAD},
+    {"utilisation_is", "utilisation is", STK_U_TEXT, .put = ours_is, .flags = STK_F_SCREEN,
+     .joins = "  (%)"},
+    {"data_came_from", "", STK_U_TEXT, .put = came_from, .flags = STK_F_WARN | STK_F_SCREEN},
+    {"utilisation_least", "utilisation, least rank", STK_U_SHARE, FROM(utilisation_least),
+     .flags = STK_F_PAGE},
+    {"utilisation_mlperf", "as MLPerf Storage", STK_U_SHARE, FROM(mlperf)},
+    {"utilisation_mlperf_is", "which is", STK_U_TEXT, .put = mlperf_is, .flags = STK_F_SCREEN,
+     .joins = "  (%)"},
+    {"calibration", "without I/O", STK_U_GROUP,
+     STK_FROM_AS(STRUCT, struct stk_bench_result, calibration), .put = put_calibration,
+     .of = calibration_fields},
+    {"measured_steps", "steps", STK_U_COUNT, .number = steps},
+    {"ranks", "ranks", STK_U_COUNT, .flags = STK_F_VIEW, .joins = " of % rank(s)"},
+    {"measured_seconds", "measured", STK_U_SECONDS, FROM(wall_s), .joins = " in %"},
+    {"samples_per_second", "samples per second", STK_U_PER_S, FROM(samples_per_s),
+     .row = "samples"},
+    {"bytes_per_second", "bytes per second", STK_U_BYTES_PER_S, .number = bytes_rate,
+     .flags = STK_F_IF_SET, .joins = ", %"},
+    {"epoch_seconds", NULL, STK_U_SECONDS, FROM(epoch_s)},
+    {"step", "a step", STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_bench_result, step),
+     .of = time_fields},
+    {"step_stdev_seconds", NULL, STK_U_SECONDS, FROM(step_stdev_s),
+     .joins = "; standard deviation %"},
+    {"io_share_steps", "I/O, of the steps", STK_U_SHARE, FROM(io_share_steps), .row = "I/O",
+     .say = "% of the time of the steps"},
+    {"io_share", "I/O, of the run", STK_U_SHARE, FROM(io_share),
+     "with what is read before the first step", STK_F_PAGE},
+    {"io_before", "before the first step", STK_U_TEXT, .put = io_before, .flags = STK_F_SCREEN,
+     .joins = "; %"},
+    {"device", "from the device", STK_U_TEXT, .put = device_text, .flags = STK_F_SCREEN},
+    {"collective", "collective", STK_U_TEXT, .put = collective_text},
+    IO_OF(put_all_io),
+    {"memory_bytes", "memory, largest rank", STK_U_BYTES, FROM(memory_bytes),
+     .flags = STK_F_PAGE},
+    {"checkpoints", "checkpoints", STK_U_COUNT, FROM(checkpoints), .flags = STK_F_IF_SET},
+    {"checkpoint_bytes", "checkpoints wrote", STK_U_BYTES, FROM(checkpoint_bytes), .joins = ", %"},
+    {"checkpoint_seconds", "in checkpoints", STK_U_SECONDS, FROM(checkpoint_s), .joins = " in %"},
+    {"checkpoint_max_seconds", "longest checkpoint", STK_U_SECONDS, FROM(checkpoint_max_s),
+     .joins = "; the slowest took %"},
+    {"restores", "read back", STK_U_COUNT, FROM(restores), .flags = STK_F_IF_SET},
+    {"restore_bytes", "checkpoints read", STK_U_BYTES, FROM(restore_bytes),
+     .flags = STK_F_IF_SET, .joins = ", %"},
+    {"restore_seconds", "reading checkpoints", STK_U_SECONDS, FROM(restore_s),
+     .flags = STK_F_IF_SET, .joins = " in %"},
+    {"evaluation_steps", "evaluation", STK_U_COUNT, .number = eval_steps, .flags = STK_F_IF_SET,
+     .say = "% steps"},
+    {"evaluation_seconds", "in evaluations", STK_U_SECONDS, .number = eval_s,
+     .joins = " in %, apart from the steps above"},
+    {"slowest_rank", NULL, STK_U_COUNT, FROM(slowest)},
+    {"slowest", "slowest", STK_U_TEXT, .put = slowest_text, .flags = STK_F_SCREEN},
+    {"stragglers", NULL, STK_U_LIST, .put = put_stragglers,
+     .meaning = "ranks that waited twice as long as the median"},
+    {"straggling", "stragglers", STK_U_TEXT, .put = stragglers_text, .flags = STK_F_SCREEN},
+    {"over_time", NULL, STK_U_ANY, .put = put_course},
+    {"per_rank", NULL, STK_U_TABLE, .put = put_ranks, .of = rank_fields},
+    {"per_rank", "ranks", STK_U_TABLE, .of = screen_columns, .least = 2, .most = RANKS_SHOWN,
+     .by = "wait_seconds", .flags = STK_F_VIEW,
+     .say = "Those that waited longest; --json has all ranks."},
+    {"per_rank", "ranks", STK_U_TABLE, .of = page_columns, .flags = STK_F_VIEW | STK_F_PAGE,
+     .meaning = "The measured steps of each."},
+    {NULL}};
+
+/* ---- the result ------------------------------------------------------------------------------------ */
+
+TEXT(reader, r->stoker ? "stoker" : "application")
+TEXT(clock_name, r->is_virtual ? "virtual" : "real")
+TEXT(collective, r->mpiio ? "MPI-IO" : "plain")
+TEXT(lost_because, r->lost >= 0 ? r->why_lost : NULL)
+
+static void put_workload(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
     stk_jw_open(w, '{');
     stk_workload_json(r->w, w);
     stk_jw_close(w, '}');
-    stk_jw_put_str(w, "reader", r->stoker ? "stoker" : "application");
-    stk_jw_put_str(w, "clock", r->is_virtual ? "virtual" : "real");
-    stk_jw_put_str(w, "ranks_are", r->kind);
-    stk_jw_put_u64(w, "ranks", r->ranks);
+}
+
+static const struct stk_result_field collective_fields[] = {
+    {"collective_reads", "collective reads", STK_U_TEXT, .put = collective, .flags = STK_F_PAGE},
+    {NULL}};
+
+static void put_if_collective(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
     if (r->w->access.sharing == STK_SHARING_COLLECTIVE)
-        stk_jw_put_str(w, "collective_reads", r->mpiio ? "MPI-IO" : "plain");
-    stk_jw_put_known_i64(w, "lost_rank", r->lost);
-    if (r->lost >= 0) {
-        stk_jw_put_str(w, "lost_because", r->why_lost);
+        stk_fields_put(collective_fields, base, w);
+}
+
+/* A rank that was lost leaves no result of the whole. */
+static void put_totals(const void *base, struct stk_jw *w)
+{
+    const struct stk_bench_result *r = base;
+    if (r->lost < 0)
+        stk_fields_put(total_fields, r, w);
+}
+
+static const struct stk_result_field fields[] = {
+    {"workload", NULL, STK_U_ANY, .put = put_workload, .meaning = "every key with its value"},
+    {"lost_rank", "lost rank", STK_U_COUNT, FROM(lost), .flags = STK_F_WARN, .row = "lost",
+     .say = "rank % was lost"},
+    {"lost_because", "because", STK_U_TEXT, .put = lost_because,
+     .joins = ": %; the other ranks ended, and there is no result of the whole"},
+    {"ranks", NULL, STK_U_COUNT, .flags = STK_F_VIEW | STK_F_HEAD, .say = "% rank(s)"},
+    {"reader", "reads as", STK_U_TEXT, .put = reader, .flags = STK_F_PAGE},
+    {"clock", NULL, STK_U_TEXT, .put = clock_name},
+    {"ranks_are", "ranks are", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_bench_result, kind),
+     .flags = STK_F_PAGE},
+    {"ranks", "ranks", STK_U_COUNT, FROM(ranks), .flags = STK_F_PAGE},
+    {"", NULL, STK_U_GROUP, .put = put_if_collective, .of = collective_fields},
+    {"", NULL, STK_U_GROUP, .put = put_totals, .of = total_fields},
+    {NULL}};
+
+static bool is_run(const struct stk_jval *r)
+{
+    return isfinite(stk_pg_get(r, "utilisation")) || stk_pg_text(r, "lost_because", NULL);
+}
+
+static void caveat(const struct stk_jval *r, struct stk_buf *out)
+{
+    stk_buf_puts(out, stk_pg_text(r, "data_came_from", ""));
+}
+
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
+{
+    double use = stk_pg_get(r, "utilisation"), io = stk_pg_get(r, "io_share");
+    double steps = stk_pg_get(r, "io_share_steps");
+    const char *lost = stk_pg_text(r, "lost_because", NULL);
+    const char *from = stk_pg_text(r, "data_came_from", NULL);
+    char a[32], b[32];
+    if (lost) {
+        stk_buf_printf(out, "Rank %.0f was lost: %s. There is no result of the whole.",
+                       stk_pg_get(r, "lost_rank"), lost);
         return;
     }
-    json_totals(r, w);
-    stk_jw_key(w, "per_rank");
-    stk_jw_open(w, '[');
-    for (uint32_t i = 0; i < r->ranks; i++)
-        json_rank(&r->rank[i], &r->course, w);
-    stk_jw_close(w, ']');
+    stk_buf_printf(out,
+                   "The accelerators compute %s of the time of the steps; %s of it goes into I/O: "
+                   "waiting for data and checkpoints",
+                   stk_unit_text(STK_U_SHARE, use, a, sizeof a),
+                   stk_unit_text(STK_U_SHARE, isfinite(steps) ? steps : io, b, sizeof b));
+    if (io > steps + 0.01)
+        stk_buf_printf(out, ". With what is read before the first step, I/O is %s of the run",
+                       stk_unit_text(STK_U_SHARE, io, a, sizeof a));
+    stk_buf_printf(out, "%s%s.", from ? "; " : "", from ? from : "");
 }
+
+const struct stk_result_kind stk_bench_kind = {.command = "bench",
+                                               .doing = "Benchmark",
+                                               .fields = fields,
+                                               .takes = is_run,
+                                               .verdict = verdict,
+                                               .caveat = caveat,
+                                               .blocks = stk_bench_blocks};
 
 /* ---- a workload ----------------------------------------------------------------------------- */
 

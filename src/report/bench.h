@@ -1,13 +1,14 @@
-/* bench.h - results of `stoker bench` as screens and as JSON; a workload as text. */
+/* bench.h - results of `stoker bench`; a workload as text. */
 #ifndef STK_REPORT_BENCH_H
 #define STK_REPORT_BENCH_H
 
 #include "bench/bench.h"
 #include "bench/series.h"
+#include "result/field.h"
 
-void stk_bench_text(const struct stk_bench_result *r, unsigned columns, struct stk_buf *out);
-/* Members of the open object. */
-void stk_bench_json(const struct stk_bench_result *r, struct stk_jw *w);
+extern const struct stk_result_kind stk_bench_kind; /* a run: of a struct stk_bench_result */
+/* Its plots on the page (html/bench.c). */
+void stk_bench_blocks(const struct stk_jval *result, struct stk_jw *w);
 void stk_series_text(const struct stk_series *s, struct stk_buf *out);
 void stk_series_json(const struct stk_series *s, struct stk_jw *w);
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 
+#include "report/bench.h"
 #include "report/doctor.h"
 #include "report/inspect.h"
 #include "report/load.h"
@@ -17,7 +18,7 @@
 const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_load_kind,    &stk_pack_kind,    &stk_verify_kind, &stk_sample_kind,
     &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
-    &stk_formats_kind, &stk_version_kind, NULL};
+    &stk_formats_kind, &stk_version_kind, &stk_bench_kind, NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)

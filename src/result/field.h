@@ -76,18 +76,21 @@ struct stk_from {
     static double name(const void *base)                                                           \
     {                                                                                              \
         const type_ *r = base;                                                                     \
+        (void)r;                                                                                   \
         return (expression);                                                                       \
     }
 #define STK_BOOL_OF(name, type_, expression)                                                       \
     static void name(const void *base, struct stk_jw *w)                                           \
     {                                                                                              \
         const type_ *r = base;                                                                     \
+        (void)r;                                                                                   \
         stk_jw_bool(w, (expression));                                                              \
     }
 #define STK_TEXT_OF(name, type_, expression)                                                       \
     static void name(const void *base, struct stk_jw *w)                                           \
     {                                                                                              \
         const type_ *r = base;                                                                     \
+        (void)r;                                                                                   \
         stk_jw_str(w, (expression));                                                               \
     }
 
@@ -107,7 +110,8 @@ enum stk_field_flag {
     STK_F_NAMED = 1u << 10,  /* a group or table: its title stands above it on the screen */
     STK_F_CUT = 1u << 11,    /* a column that is cut at its beginning if the screen is narrow */
     STK_F_CUT_END = 1u << 12,
-    STK_F_VIEW = 1u << 15,    /* a table: draws a member that another field describes, on the screen */
+    STK_F_VIEW = 1u << 15,    /* draws a member that another field describes: on the screen, or with
+                               * STK_F_PAGE on the page */
     STK_F_WRAP = 1u << 16,    /* the last column: its words go to further lines */
     STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
     STK_F_ALWAYS = 1u << 14,  /* "not known" if it is null */
@@ -124,10 +128,10 @@ struct stk_result_field {
     struct stk_from from;
     const char *meaning; /* for the schema; of a table or plot, also the text beside it */
     unsigned flags;      /* STK_F_ */
-    /* On the screen, "%" stands for the value and "(s)" for a plural. A field that joins stands in
+    /* On the screen, "%" stands for the value, "%%" for a percent sign, and "(s)" for a plural. A field that joins stands in
      * the line of the field before it, and is not shown if that is not. */
     const char *say, *joins;
-    const char *row; /* the title of the line, if several fields stand in it */
+    const char *row; /* the title of the line, if several fields stand in it; of a group's first: its own */
     /* Give the value: a number (NaN: unknown), or any JSON. base: what `from` says, or all. */
     double (*number)(const void *base);
     void (*put)(const void *base, struct stk_jw *w);
@@ -137,7 +141,8 @@ struct stk_result_field {
     const char *(*tone)(const struct stk_jval *v);
     const struct stk_result_field *of; /* of a group or of the rows of a table */
     size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */
-    const char *only; /* of a table on the screen: the rows that have that member */
+    /* Of a table on the screen: the rows that have that member; `most` of them by that number. */
+    const char *only, *by;
     const struct stk_result_plot *plot; /* of a table, on the page */
     /* Draws the member of obj on the screen in its own way (screen.h). */
     void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);
@@ -174,6 +179,8 @@ struct stk_result_kind {
     void (*verdict)(const struct stk_jval *result, struct stk_buf *out);
     /* What its one number does not say: stands beside it. May be NULL. */
     void (*caveat)(const struct stk_jval *result, struct stk_buf *out);
+    /* Plots of its own on the page, before those of the tables. May be NULL. */
+    void (*blocks)(const struct stk_jval *result, struct stk_jw *w);
     bool fits; /* its screen is as narrow as a terminal in a file, too */
     const char *needs, *lacks; /* a result without that member is refused, with these words */
 };

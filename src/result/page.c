@@ -24,7 +24,8 @@ static bool is_number(const struct stk_jval *v)
 
 static bool on_page(const struct stk_result_field *f)
 {
-    return f->title && !(f->flags & (STK_F_SCREEN | STK_F_VIEW));
+    bool view = f->flags & STK_F_VIEW && !(f->flags & STK_F_PAGE);
+    return f->title && !view && !(f->flags & STK_F_SCREEN);
 }
 
 /* ---- the verdict and the facts --------------------------------------------------------------- */
@@ -52,11 +53,14 @@ static void put_number(const struct stk_result_field *f, const struct stk_jval *
     }
 }
 
-static void put_fact(const struct stk_result_field *f, const struct stk_jval *v, struct stk_jw *w)
+/* before: the titles of the groups it stands in. */
+static void put_fact(const struct stk_result_field *f, const char *before,
+                     const struct stk_jval *v, struct stk_jw *w)
 {
-    char title[120];
+    char both[120], title[120];
     struct stk_buf text = STK_BUF_INIT;
-    capital(f->title, title, sizeof title);
+    snprintf(both, sizeof both, "%s%s", before, f->title);
+    capital(both, title, sizeof title);
     if (is_number(v)) {
         stk_pg_fact(w, title, v->f, stk_unit_name(f->unit));
         return;
@@ -69,14 +73,20 @@ static void put_fact(const struct stk_result_field *f, const struct stk_jval *v,
     stk_buf_release(&text);
 }
 
-static void put_facts(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_jw *w)
+static void put_facts(const struct stk_result_field *f, const char *before,
+                      const struct stk_jval *obj, struct stk_jw *w)
 {
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
-        if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ)
-            put_facts(f->of, v, w);
-        else if (on_page(f) && f->unit < STK_U_PROSE && stk_field_shown(f, v))
-            put_fact(f, v, w);
+        if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ) {
+            char inside[80];
+            bool titled = f->title && !(f->flags & STK_F_NAMED);
+            snprintf(inside, sizeof inside, "%.40s%.30s%s", before, titled ? f->title : "",
+                     titled ? ", " : "");
+            put_facts(f->of, inside, v, w);
+        } else if (on_page(f) && f->unit < STK_U_PROSE && stk_field_shown(f, v)) {
+            put_fact(f, before, v, w);
+        }
     }
 }
 
@@ -192,9 +202,11 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
     stk_jw_put_str(w, "verdict", stk_buf_cstr(&verdict));
     stk_buf_release(&verdict);
     stk_pg_facts(w);
-    put_facts(kind->fields, result, w);
+    put_facts(kind->fields, "", result, w);
     stk_jw_close(w, ']');
     stk_pg_blocks(w);
+    if (kind->blocks)
+        kind->blocks(result, w);
     put_blocks(kind->fields, result, w);
     stk_jw_close(w, ']');
     stk_jw_key(w, "notes");

@@ -63,7 +63,9 @@ static void put_phrase(const struct stk_result_field *f, const char *phrase, con
 {
     const char *tone = tone_of(f, v);
     for (const char *p = phrase; *p; p++) {
-        if (*p == '%') {
+        if (p[0] == '%' && p[1] == '%') {
+            stk_buf_putc(out, *p++);
+        } else if (*p == '%') {
             stk_buf_puts(out, tone ? tone : "");
             stk_field_text(f, v, out);
             stk_buf_puts(out, tone ? STK_PLAIN : "");
@@ -77,7 +79,7 @@ static void put_phrase(const struct stk_result_field *f, const char *phrase, con
 }
 
 struct row {
-    const char *title;
+    const char *title, *group; /* group: the title of the first row of a group */
     struct stk_buf text;
     bool open;
 };
@@ -96,8 +98,9 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
     bool shown = stk_field_shown(f, v);
     if (!f->joins) {
         end_row(r, s);
-        r->title = f->row ? f->row : f->title;
+        r->title = r->group ? r->group : f->row ? f->row : f->title;
         r->open = shown;
+        r->group = shown ? NULL : r->group;
     }
     if (shown && r->open)
         put_phrase(f, f->joins ? f->joins : f->say ? f->say : "%", v, &r->text);
@@ -211,6 +214,24 @@ static void put_remarks(const struct stk_result_field *f, const struct stk_jval 
         }
 }
 
+static double number_in(const struct stk_jval *row, const char *key)
+{
+    const struct stk_jval *v = stk_json_get(row, key);
+    return v && (v->type == STK_JINT || v->type == STK_JFLOAT) ? v->f : -INFINITY;
+}
+
+/* Whether fewer than `most` rows have a larger number. */
+static bool is_among(const struct stk_result_field *f, const struct stk_jval *rows, size_t i)
+{
+    size_t larger = 0;
+    double mine = number_in(&rows->item[i], f->by);
+    for (size_t k = 0; k < rows->len && larger < f->most; k++) {
+        double v = number_in(&rows->item[k], f->by);
+        larger += v > mine || (v == mine && k < i);
+    }
+    return larger < f->most;
+}
+
 static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
                       struct stk_screen *s)
 {
@@ -231,12 +252,12 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_grid_cells(&t, &cells);
     for (size_t i = 0; i < rows->len; i++) {
         /* The first rows differ (caches fill); the last ones show the steady state. */
-        if (f->most && rows->len > f->most && i == f->most / 2) {
+        if (f->most && !f->by && rows->len > f->most && i == f->most / 2) {
             put_dots(n, &cells);
             stk_grid_cells(&t, &cells);
             i = rows->len - f->most / 2;
         }
-        if (!has(&rows->item[i], f->only))
+        if (!has(&rows->item[i], f->only) || (f->by && !is_among(f, rows, i)))
             continue;
         put_row(f->of, &rows->item[i], rows, s->utf8, &cells);
         stk_grid_cells(&t, &cells);
@@ -246,7 +267,7 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_grid_release(&t);
     stk_buf_release(&cells);
     put_remarks(f, rows, s);
-    if (f->say)
+    if (f->say && (!f->by || rows->len > f->most))
         stk_report_wrapped(f->say, INDENT, s->columns, s->out);
 }
 
@@ -287,7 +308,9 @@ static void draw_group(const struct stk_result_field *f, const struct stk_jval *
         stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
         s->any = false; /* its rows stand directly below */
     }
+    r->group = f->flags & STK_F_NAMED ? NULL : f->title;
     draw_fields(f->of, v, r, s);
+    r->group = NULL;
     if (f->flags & STK_F_NAMED) {
         end_row(r, s);
         stk_screen_end(s);
@@ -310,12 +333,17 @@ static bool is_sound(const struct stk_result_field *f, const struct stk_jval *v)
                                                              : true;
 }
 
+static bool is_drawn(const struct stk_result_field *f)
+{
+    return f->draw || f->title || f->unit == STK_U_PROSE;
+}
+
 static void draw_part(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
 {
     const struct stk_jval *v = stk_field_of(f, obj);
     if (f->draw)
         f->draw(f, obj, s);
-    else if (f->unit == STK_U_TABLE && f->title)
+    else if (f->unit == STK_U_TABLE)
         put_table(f, v, s);
     else if (f->unit == STK_U_PROSE)
         put_prose(v->str, s);
@@ -331,7 +359,7 @@ static void draw_field(const struct stk_result_field *f, const struct stk_jval *
         add_figure(f, v, r, s);
     } else if (f->unit == STK_U_GROUP && !f->draw) {
         draw_group(f, v, r, s);
-    } else if (!is_figure(f) && stk_field_shown(f, v) && is_sound(f, v)) {
+    } else if (!is_figure(f) && is_drawn(f) && stk_field_shown(f, v) && is_sound(f, v)) {
         end_row(r, s);
         draw_part(f, obj, s);
     }
@@ -343,7 +371,6 @@ static void draw_fields(const struct stk_result_field *f, const struct stk_jval 
     for (; f->key; f++)
         if (!(f->flags & (STK_F_HEAD | STK_F_PAGE | STK_F_VERDICT)))
             draw_field(f, obj, r, s);
-    end_row(r, s);
 }
 
 /* "PATH: TFRecord, 1,000 samples" */
@@ -377,6 +404,7 @@ void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *
     if (s->any)
         stk_buf_putc(s->out, '\n');
     draw_fields(kind->fields, result, &r, s);
+    end_row(&r, s);
     stk_screen_end(s);
     stk_buf_release(&r.text);
 }

@@ -13,7 +13,8 @@ TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool,
 # The results that are drawn from fields: the arguments of a command, and which one the result is of.
 RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing"], "pack": ["pack", "images", "again"],
            "verify": ["verify", "packed"], "inspect": ["inspect", "images"], "sample": ["inspect", "packed", "--sample", "1"],
-           "damaged": ["verify", "damaged"], "doctor": ["doctor", "--quick"], "formats": ["formats"], "version": ["version"]}
+           "damaged": ["verify", "damaged"], "doctor": ["doctor", "--quick"], "formats": ["formats"], "version": ["version"],
+           "bench": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--ranks", "3", "--generate"]}
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,8 @@ def site(tmp_path_factory):
     for i in range(40):
         (tmp / f"images/{'ab'[i % 2]}").mkdir(parents=True, exist_ok=True)
         (tmp / f"images/{'ab'[i % 2]}/{i}.bin").write_bytes(os.urandom(100 + 700 * i))
+    (tmp / "w.yaml").write_text("name: small\ndataset: {format: tfrecord, files: 6, samples_per_file: 40, record: 1000}\n"
+                                "training: {batch: 4, compute: 10ms}\ncheckpoint: {every: 6, files: 100000}\n")
     return tmp
 
 

@@ -212,7 +212,7 @@ def test_benchmarks_too(opened, results):
     at = browser.js("return Object.fromEntries([...document.querySelectorAll('.result')].reverse().map((r, i, all) => [r.dataset.kind, all.length - i]))")["bench"]
     bench = json.loads((results["dir"] / "bench.json").read_text())["result"]
     assert float(browser.js(f"return document.querySelector('#r{at} .big strong').dataset.value")) == bench["utilisation"]
-    rows = cells(browser, f"r{at}-ranks")
+    rows = cells(browser, f"r{at}-per_rank")
     assert [(r["Utilisation"], r["Waited for data"], r["Requests"]) for r in rows] == \
         [(r["utilisation"], r["wait_seconds"], r["io"]["requests"]) for r in bench["per_rank"]]
     blocks = browser.js(f"return JSON.parse(document.getElementById('data').textContent).results[{at - 1}].blocks")

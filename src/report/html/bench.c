@@ -2,57 +2,12 @@
  * bench.c - a run of `stoker bench` on a page: how busy the accelerators were, when they waited,
  * what was asked of the storage, and rank by rank. bench_series.c has several runs.
  */
+#include "report/bench.h"
 #include "report/html/bench.h"
 
 #include <stdio.h>
 
 #define RANKS_AS_BARS 32 /* more are points */
-
-static const struct stk_pg_column facts[] = {
-    {"utilisation", "Utilisation", "share"},
-    {"utilisation_least", "Utilisation, least rank", "share"},
-    {"utilisation_mlperf", "As MLPerf Storage counts", "share"},
-    {"calibration.utilisation", "Without I/O", "share"},
-    {"samples_per_second", "Samples per second", ""},
-    {"ranks", "Ranks", "count"},
-    {"ranks_are", "Ranks are", "text"},
-    {"reader", "Reads as", "text"},
-    {"measured_seconds", "Measured", "s"},
-    {"io_share_steps", "I/O, of the steps", "share"},
-    {"io_share", "I/O, of the run", "share"},
-    {"step.p50_s", "A step, p50", "s"},
-    {"step.p99_s", "A step, p99", "s"},
-    {"step.max_s", "A step, longest", "s"},
-    {"io.requests", "Requests", "count"},
-    {"io.opens", "Opens", "count"},
-    {"io.bytes_asked", "Asked for", "B"},
-    {"io.bytes_read", "Read", "B"},
-    {"io.bytes_from_device", "From the device", "B"},
-    {"io.latency.p50_s", "A request, p50", "s"},
-    {"io.latency.p99_s", "A request, p99", "s"},
-    {"checkpoints", "Checkpoints", "count"},
-    {"checkpoint_seconds", "In checkpoints", "s"},
-    {"checkpoint_bytes", "Checkpoints wrote", "B"},
-    {"memory_bytes", "Memory, largest rank", "B"},
-};
-
-static const struct stk_pg_column ranks[] = {
-    {"rank", "Rank", "count"},
-    {"node", "Node", "text"},
-    {"utilisation", "Utilisation", "share"},
-    {"measured_steps", "Steps", "count"},
-    {"measured_seconds", "Measured", "s"},
-    {"compute_seconds", "Computed", "s"},
-    {"wait_seconds", "Waited for data", "s"},
-    {"barrier_seconds", "Waited for others", "s"},
-    {"checkpoint_seconds", "In checkpoints", "s"},
-    {"first_batch_seconds", "First batch after", "s"},
-    {"io.requests", "Requests", "count"},
-    {"io.bytes_read", "Read", "B"},
-    {"io.latency.p50_s", "A request, p50", "s"},
-    {"io.latency.p99_s", "A request, p99", "s"},
-    {"memory_bytes", "Memory", "B"},
-};
 
 /* ---- over time ----------------------------------------------------------------------------- */
 
@@ -344,83 +299,29 @@ static void put_workload(struct stk_jw *w, const struct stk_jval *keys)
 
 /* ---- the result ---------------------------------------------------------------------------- */
 
-static void put_verdict(struct stk_jw *w, const struct stk_jval *r)
+void stk_bench_blocks(const struct stk_jval *r, struct stk_jw *w)
 {
-    double use = stk_pg_get(r, "utilisation"), io = stk_pg_get(r, "io_share");
-    double steps = stk_pg_get(r, "io_share_steps");
-    const char *lost = stk_pg_text(r, "lost_because", NULL);
-    const char *from = stk_pg_text(r, "data_came_from", NULL);
-    char text[600], a[32], b[32], c[32], what[200];
-    if (lost)
-        snprintf(text, sizeof text,
-                 "Rank %.0f was lost: %.300s. There is no result of the whole.",
-                 stk_pg_get(r, "lost_rank"), lost);
-    else
-        snprintf(text, sizeof text,
-                 "The accelerators compute %s of the time of the steps; %s of it goes into I/O: "
-                 "waiting for data and checkpoints%s%s%s%s%s.",
-                 stk_unit_text(STK_U_SHARE, use, a, sizeof a),
-                 stk_unit_text(STK_U_SHARE, isfinite(steps) ? steps : io, b, sizeof b),
-                 io > steps + 0.01 ? ". With what is read before the first step, I/O is " : "",
-                 io > steps + 0.01 ? stk_unit_text(STK_U_SHARE, io, c, sizeof c) : "",
-                 io > steps + 0.01 ? " of the run" : "", from ? "; " : "", from ? from : "");
-    stk_jw_put_str(w, "verdict",
-                   lost || (isfinite(use) && isfinite(io)) ? text : "The result has no run.");
-    snprintf(what, sizeof what, "of the time, the accelerators compute%s%.120s", from ? ": " : "",
-             from ? from : "");
-    stk_pg_number(w, use, "share", what);
-}
-
-static void put_notes(struct stk_jw *w, const struct stk_jval *r)
-{
-    double pace = stk_pg_get(r, "calibration.utilisation");
-    stk_jw_key(w, "notes");
-    stk_jw_open(w, '[');
-    if (pace < 0.99)
-        stk_jw_str(w, "This machine cannot keep the pace of the steps even without I/O: a part of "
-                      "the lost time is the machine's, not the storage's.");
-    if (strcmp(stk_pg_text(r, "clock", ""), "virtual") == 0)
-        stk_jw_str(w, "The storage was modelled and the clock virtual: no real I/O was timed.");
-    stk_jw_close(w, ']');
-}
-
-static void put_run(struct stk_jw *w, const struct stk_pg_input *in)
-{
-    const struct stk_jval *r = in->result, *rows = stk_json_get(r, "per_rank");
+    const struct stk_jval *rows = stk_json_get(r, "per_rank");
     const struct stk_jval *course = stk_json_get(r, "over_time");
-    char title[160];
-    snprintf(title, sizeof title, "Benchmark %.120s", stk_pg_text(r, "workload.name", "run"));
-    stk_pg_begin(w, "bench", in->name, title);
-    put_verdict(w, r);
-    stk_pg_facts_of(w, r, facts, STK_PG_COUNT(facts));
-    stk_pg_blocks(w);
     put_over_time(w, course);
     put_where(w, rows);
     put_heat(w, rows, course);
     put_balance(w, rows);
     put_distributions(w, r);
-    stk_pg_table_of(w, "ranks", "Ranks", "The measured steps of each.", rows, ranks,
-                    STK_PG_COUNT(ranks));
     put_workload(w, stk_json_get(r, "workload"));
-    stk_jw_close(w, ']');
-    put_notes(w, r);
-    stk_pg_end(w);
 }
 
 static int add_bench(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err)
 {
-    const struct stk_jval *r = in->result;
-    if (stk_pg_bench_is_series(r))
+    if (stk_pg_bench_is_series(in->result))
         return stk_pg_bench_series(page, in, err);
-    if (!isfinite(stk_pg_get(r, "utilisation")) && !stk_pg_text(r, "lost_because", NULL))
-        return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
-                           "the result of `stoker bench` contains no run: give one of a run, a "
-                           "sweep or a comparison");
-    put_run(&page->w, in);
-    return stk_pg_bench_keep(page, in, err);
+    return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                       "the result of `stoker bench` contains no run: give one of a run, a "
+                       "sweep or a comparison");
 }
 
 const struct stk_pg_kind stk_pg_bench = {.name = "bench",
                                          .command = "bench",
                                          .add = add_bench,
+                                         .keep = stk_pg_bench_keep,
                                          .finish = stk_pg_bench_compare};

@@ -90,8 +90,12 @@ static int add_input(struct stk_page *page, const char *path, const char *name, 
     in.root = file.root;
     in.command = file.command;
     in.result = file.result;
-    if (!rc && file.kind)
+    if (!rc && file.kind) {
         stk_page_draw(file.kind, name, file.subject, in.result, &page->w);
+        for (size_t i = 0; !rc && stk_pg_kinds[i]; i++)
+            if (stk_pg_kinds[i]->keep && strcmp(stk_pg_kinds[i]->command, in.command) == 0)
+                rc = stk_pg_kinds[i]->keep(page, &in, err);
+    }
     else
         rc = rc ? rc : find_kind(&in, &kind, err);
     if (!rc && !file.kind)

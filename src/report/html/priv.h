@@ -30,6 +30,8 @@ struct stk_pg_kind {
     bool (*claims)(const struct stk_pg_input *in);
     /* Adds the result, or keeps it until `finish`. */
     int (*add)(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err);
+    /* May be NULL. Of a result that is drawn from its fields: keeps it for `finish`. */
+    int (*keep)(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err);
     /* May be NULL. Adds what several results give together. */
     int (*finish)(struct stk_page *page, struct stk_err *err);
 };
