@@ -20,7 +20,6 @@
 
 #define GRACE_S    20
 #define SAID_MAX   8192
-#define WORDS_MAX  24
 #define TIME_SHARE 0.5   /* of the budget: for all preparing */
 #define PIECE      (1u << 20) /* of a read */
 #define PER_FILE   4096u /* bytes that a copy adds to each file, at most */
@@ -66,15 +65,13 @@ static bool has_room(const struct stk_tuner *t, struct stk_tune_candidate *c, co
 
 /* ---- one copy ------------------------------------------------------------------------------- */
 
-const char *stk_tune_last_line(struct stk_buf *said)
+const char *stk_tune_reason(struct stk_buf *said)
 {
-    char *text = (char *)(uintptr_t)stk_buf_cstr(said), *line = text;
-    size_t n = strlen(text);
-    while (n && text[n - 1] == '\n')
-        text[--n] = '\0';
-    for (char *at = text; (at = strchr(at, '\n')); *at++ = '\0')
-        line = strncmp(at + 1, "  hint:", 7) == 0 ? line : at + 1;
-    return strncmp(line, "stoker: ", 8) == 0 ? line + 8 : line;
+    char *text = (char *)(uintptr_t)stk_buf_cstr(said), *end = strrchr(text, '\n');
+    if (end && !end[1])
+        *end = '\0';
+    end = strrchr(text, '\n'); /* of what a library said before */
+    return end ? end + 1 : text;
 }
 
 static int sync_folder(const char *path, struct stk_err *err)
@@ -95,14 +92,6 @@ static int measure_copy(struct stk_tune_copy *copy, struct stk_err *err)
     return rc;
 }
 
-/* `stoker stage` prints the path of the copy; others make it where they were told. */
-static const char *made_at(struct stk_tuner *t, struct stk_buf *printed, const char *path)
-{
-    char *text = (char *)(uintptr_t)stk_buf_cstr(printed);
-    text[strcspn(text, "\n")] = '\0';
-    return *text == '/' ? stk_tune_text(t, "%s", text) : path;
-}
-
 /* What making a copy takes on modelled storage: all of the data is read, and the copy written. */
 static double modelled_s(const struct stk_tuner *t, const struct stk_tune_change *x)
 {
@@ -116,26 +105,52 @@ static double modelled_s(const struct stk_tuner *t, const struct stk_tune_change
     return stk_work_s(from, &read) + stk_work_s(to, &write);
 }
 
+struct making {
+    struct stk_tuner *t;
+    const struct stk_tune_change *change;
+};
+
+/* In the child: the path goes to its standard output, or the reason to its standard error. */
+static int make(void *user)
+{
+    const struct making *m = user;
+    struct stk_buf at = STK_BUF_INIT;
+    struct stk_err err = {0};
+    char why[1000];
+    int rc = m->change->kind->prepare(m->t, m->change, &at, &err);
+    if (rc)
+        stk_err_text(&err, why, sizeof why);
+    const char *text = rc ? why : stk_buf_cstr(&at);
+    rc = stk_write_full(rc ? STDERR_FILENO : STDOUT_FILENO, text, strlen(text), NULL, NULL) || rc;
+    stk_buf_release(&at);
+    return rc;
+}
+
+static int on_tick(void *user)
+{
+    const struct making *m = user;
+    return stk_tuner_tick(m->t);
+}
+
 static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double limit_s,
                        struct stk_err *err)
 {
     struct stk_tune_change *x = &c->change[0];
-    const char *argv[WORDS_MAX];
-    struct stk_buf printed = STK_BUF_INIT, said = STK_BUF_INIT;
-    x->kind->prepare(t, x, argv, WORDS_MAX);
-    struct stk_child child = {.argv = argv,
+    struct making making = {t, x};
+    struct stk_buf at = STK_BUF_INIT, said = STK_BUF_INIT;
+    struct stk_child child = {.inside = make,
                               .fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_PIPE},
                               .own_group = true,
                               .death_signal = SIGTERM,
                               .timeout_s = t->plan->storage ? 0 : limit_s,
                               .grace_s = GRACE_S,
-                              .tick = stk_tuner_tick,
-                              .text = {NULL, &printed, &said},
+                              .tick = on_tick,
+                              .text = {NULL, &at, &said},
                               .text_max = {0, SAID_MAX, SAID_MAX},
-                              .user = t};
+                              .user = &making};
     double start = stk_tuner_now(t);
     errno = stk_child_start(&child);
-    int rc = errno ? stk_err_sys(err, argv[0], "start") : 0;
+    int rc = errno ? stk_err_sys(err, NULL, "start a child") : 0;
     if (!rc)
         (void)stk_child_attend(&child);
     if (!rc && child.stopped)
@@ -145,11 +160,11 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
                 "--budget",
              limit_s);
     else if (!rc && child.ending.status)
-        skip(c, "%.280s", stk_tune_last_line(&said));
+        skip(c, "%.280s", stk_tune_reason(&said));
     else if (!rc)
         rc = sync_folder(t->work.path, err);
-    x->copy.at = made_at(t, &printed, x->copy.path);
-    stk_buf_release(&printed);
+    x->copy.at = stk_tune_text(t, "%s", stk_buf_cstr(&at));
+    stk_buf_release(&at);
     stk_buf_release(&said);
     if (!rc && c->verdict != STK_TUNE_SKIPPED) {
         const struct stk_tune_copy *packed = x->kind->repacks ? stk_tune_packed(t) : NULL;

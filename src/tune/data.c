@@ -5,8 +5,11 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "base/spawn.h"
 #include "host/cpus.h"
+#include "pack/pack.h"
+#include "stage/stage.h"
+#include "stage/target.h"
+#include "tier/source.h"
 #include "tune/kinds.h"
 
 bool stk_tune_reads_data(const struct stk_tuner *t)
@@ -92,27 +95,19 @@ static int propose_compress(struct stk_tuner *t, const struct stk_tune_kind *k, 
     return 0;
 }
 
-size_t stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
-                             const char **argv, size_t max)
+int stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
+                          struct stk_buf *at, struct stk_err *err)
 {
     const struct stk_tune_copy *packed = c->kind->repacks ? stk_tune_packed(t) : NULL;
-    const char *words[] = {t->self,
-                           "pack",
-                           "--quiet",
-                           "--no-write-index",
-                           "--format",
-                           c->format,
-                           "--shard-size",
-                           c->number ? STK_TUNE_SMALL_TEXT : STK_TUNE_SHARD_TEXT,
-                           "--compress",
-                           c->codec ? c->codec : "none",
-                           "--",
-                           packed ? packed->path : t->s.source,
-                           c->copy.path,
-                           NULL};
-    size_t n = sizeof words / sizeof *words;
-    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
-    return n;
+    const struct stk_open_options open = {.no_index_write = true};
+    const struct stk_pack_options o = {.format = c->format,
+                                       .shard_size_bytes = c->number ? c->number : STK_TUNE_SHARD,
+                                       .compress = c->codec};
+    struct stk_pack_result r = {0};
+    int rc = stk_pack_into(packed ? packed->path : t->s.source, c->copy.path, &open, &o, &r, err);
+    stk_pack_result_release(&r);
+    stk_buf_puts(at, c->copy.path);
+    return rc;
 }
 
 size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out)
@@ -213,14 +208,30 @@ static int propose_stage(struct stk_tuner *t, const struct stk_tune_kind *k, str
     return 0;
 }
 
-size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
-                              const char **argv, size_t max)
+int stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
+                           struct stk_buf *at, struct stk_err *err)
 {
-    const char *from = t->plan->data ? t->s.save : t->s.source;
-    const char *words[] = {t->self, "stage", "--quiet", "--no-write-index", "--", from, c->copy.path, NULL};
-    size_t n = sizeof words / sizeof *words;
-    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
-    return n;
+    const struct stk_source_options how = {.no_index = true};
+    const struct stk_tier_options make = {.make = true};
+    const struct stk_stage_options o = {0};
+    struct stk_source src = STK_SOURCE_INIT;
+    struct stk_stage_result r = {0};
+    struct stk_tier *tier = NULL;
+    char stripes[64];
+    int rc = stk_source_open(&src, t->plan->data ? t->s.save : t->s.source, &how, err);
+    rc = rc ? rc : stk_tier_open(c->copy.path, &make, &tier, err);
+    if (!rc)
+        stk_target_stripe(c->copy.path, src.count ? src.bytes / src.count : 0, STK_TIER_PARCEL,
+                          stripes, sizeof stripes);
+    rc = rc ? rc : stk_stage_fill(&src, tier, &o, &r, err);
+    if (!rc && !r.path)
+        rc = stk_err_set(err, STK_E_SYS, c->copy.path, -1, "the copy is not complete");
+    if (!rc)
+        stk_buf_puts(at, r.path);
+    stk_stage_result_release(&r);
+    stk_tier_close(tier);
+    stk_source_release(&src);
+    return rc;
 }
 
 static size_t act_stage(const struct stk_tune_change *c, struct stk_action *out)

@@ -11,9 +11,7 @@ extern const struct stk_tune_kind stk_tune_pack, stk_tune_compress, stk_tune_squ
 extern const struct stk_tune_kind stk_tune_shards, stk_tune_arrays, stk_tune_stripes;
 
 #define STK_TUNE_SHARD      (256u << 20) /* bytes of a shard, as a rule */
-#define STK_TUNE_SHARD_TEXT "256M"
 #define STK_TUNE_SMALL      (64u << 20) /* of a small one: the number of its change */
-#define STK_TUNE_SMALL_TEXT "64M"
 /* What a kind touches whose packed data the loader reads. */
 #define STK_TUNE_LOADS_PACKED                                                                      \
     (STK_SLOT_DATA | STK_SLOT_THREADS | STK_SLOT_PREFETCH | STK_SLOT_REQUEST | STK_SLOT_LOAD)
@@ -26,10 +24,10 @@ struct stk_tune_change *stk_tune_propose_copy(struct stk_tuner *t, const struct 
 /* The same, packed into TFRecord shards for the loader. */
 struct stk_tune_change *stk_tune_propose_packed(struct stk_tuner *t, const struct stk_tune_kind *k,
                                                 const char *id, const char *label, size_t near);
-size_t stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
-                             const char **argv, size_t max);
-size_t stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
-                              const char **argv, size_t max);
+int stk_tune_prepare_pack(const struct stk_tuner *t, const struct stk_tune_change *c,
+                         struct stk_buf *at, struct stk_err *err);
+int stk_tune_prepare_stage(const struct stk_tuner *t, const struct stk_tune_change *c,
+                         struct stk_buf *at, struct stk_err *err);
 size_t stk_tune_act_pack(const struct stk_tune_change *c, struct stk_action *out);
 bool stk_tune_patch_place(const struct stk_tune *t, const struct stk_tune_change *c,
                           const char *made, struct stk_buf *out);

@@ -91,9 +91,10 @@ struct stk_tune_kind {
     int (*propose)(struct stk_tuner *t, const struct stk_tune_kind *k, struct stk_err *err);
     bool unmodelled; /* nothing is predicted: it is proposed only where there is a reason */
     bool repacks; /* prepare() takes a packed copy as well as the data */
-    /* The program that prepares c->copy.path; NULL: nothing to prepare. */
-    size_t (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c,
-                      const char **argv, size_t max);
+    /* Prepares c->copy.path, in a child process, and appends the path of the data in it; NULL:
+     * nothing to prepare. */
+    int (*prepare)(const struct stk_tuner *t, const struct stk_tune_change *c, struct stk_buf *at,
+                   struct stk_err *err);
     size_t (*act)(const struct stk_tune_change *c, struct stk_action *out);
     /* The argument of stoker.patch that changes a script for it, after its option; false: there is
      * none for these numbers. made: where the data is now. */
@@ -260,8 +261,8 @@ int stk_tune_make_copies(struct stk_tuner *t, struct stk_err *err);
 /* A packed copy, from which others are made: reading it is faster than the data as it is. NULL:
  * there is none. */
 const struct stk_tune_copy *stk_tune_packed(const struct stk_tuner *t);
-/* What a child said last: its last line that is no hint, without "stoker: ". Cuts the text. */
-const char *stk_tune_last_line(struct stk_buf *said);
+/* What a child said: the reason why it failed. */
+const char *stk_tune_reason(struct stk_buf *said);
 
 /* ---- measure.c: runs the candidates that are not dropped or skipped, as the study of that name.
  */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "stoker.h"
 #include "tune/kinds.h"
 
 #define KIB 1024u
@@ -365,14 +366,15 @@ static int propose_loader(struct stk_tuner *t, const struct stk_tune_kind *k, st
     return 0;
 }
 
-static size_t prepare_loader(const struct stk_tuner *t, const struct stk_tune_change *c,
-                             const char **argv, size_t max)
+static int prepare_loader(const struct stk_tuner *t, const struct stk_tune_change *c,
+                          struct stk_buf *at, struct stk_err *err)
 {
-    const char *words[] = {t->self, "inspect",  "--quiet",      "--index", c->copy.path,
-                           "--",    t->s.source, NULL};
-    size_t n = sizeof words / sizeof *words;
-    memcpy(argv, words, (n < max ? n : max) * sizeof *words);
-    return n;
+    const struct stk_open_options o = {.index = c->copy.path};
+    struct stk_dataset *ds = NULL;
+    int rc = stk_dataset_open(t->s.source, &o, &ds, err);
+    stk_dataset_close(ds);
+    stk_buf_puts(at, c->copy.path);
+    return rc;
 }
 
 static size_t act_loader(const struct stk_tune_change *c, struct stk_action *out)

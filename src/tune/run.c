@@ -170,7 +170,7 @@ static int run_job(struct stk_tuner *t, const struct stk_bench_job *job, struct 
         rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     if (!rc && c.ending.status)
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "the workload as it is cannot be replayed: %s",
-                         stk_tune_last_line(&said));
+                         stk_tune_reason(&said));
     rc = rc ? rc : read_figures(&text, &arena, &out->f, err);
     out->took_s = t->plan->storage ? out->f.elapsed_s : c.wall_s;
     t->passed_s += out->took_s;
