@@ -20,7 +20,7 @@
 #define SYS_close_range 436 /* on every machine */
 #endif
 
-/* ---- a conversation --------------------------------------------------------------------------- */
+/* ---- a conversation -------------------------------------------------------------------------- */
 
 static int begin(void *user)
 {
@@ -87,7 +87,7 @@ void stk_helper_end(struct stk_helper *h, double seconds)
         stk_child_hang_up(&h->child);
 }
 
-/* ---- a question ------------------------------------------------------------------------------- */
+/* ---- a question ------------------------------------------------------------------------------ */
 
 struct question {
     int (*ask)(void *user, void *answer);

@@ -3,8 +3,8 @@
  * that may not answer, a driver, a library that reads a damaged file. The child is killed when its
  * time is over. What it has answered by then counts, and a crash is an error here.
  *
- * The function may do anything, but has no descriptors of ours: no lock of ours stays held by a child
- * that cannot be killed. What must work on our own memory is for a thread (base/thread.h).
+ * The function may do anything, but has no descriptors of ours: no lock of ours stays held by a
+ * child that cannot be killed. What must work on our own memory is for a thread (base/thread.h).
  */
 #ifndef STK_BASE_HELPER_H
 #define STK_BASE_HELPER_H
@@ -12,21 +12,21 @@
 #include "base/spawn.h"
 #include "base/thread.h"
 
-/* ---- a question ------------------------------------------------------------------------------- */
+/* ---- a question ------------------------------------------------------------------------------ */
 
-/* Runs ask(user, answer) in a child. `answer` is zeroed memory that is shared with it: what ask() has
- * written there counts, however it ends. Returns what ask() returns, 0 or an errno, or ETIMEDOUT: it
- * took too long and was killed; ECANCELED: limit->stop() said so; EIO: it crashed; or the errno of
- * starting it. After ENOMEM the answer is zero. */
+/* Runs ask(user, answer) in a child. `answer` is zeroed memory that is shared with it: what ask()
+ * has written there counts, however it ends. Returns what ask() returns, 0 or an errno, or
+ * ETIMEDOUT: it took too long and was killed; ECANCELED: limit->stop() said so; EIO: it crashed; or
+ * the errno of starting it. After ENOMEM the answer is zero. */
 int stk_helper_ask(int (*ask)(void *user, void *answer), void *user, const struct stk_limit *limit,
                    void *answer, size_t size);
 
-/* ---- a conversation --------------------------------------------------------------------------- */
+/* ---- a conversation -------------------------------------------------------------------------- */
 
 struct stk_helper {
     int (*run)(void *user); /* in the child; its standard input is a socket to us */
     void *user;
-    int keep; /* a descriptor that it needs; -1: none */
+    int keep;               /* a descriptor that it needs; -1: none */
     struct stk_child child; /* pid 0: none runs */
 };
 

@@ -186,8 +186,10 @@ static bool is_made(int fd)
 static int make_pipe(struct starting *s, int i)
 {
     int fd[2], ours = i == 0 ? 1 : 0; /* the child reads 0 and writes 1 and 2 */
-    bool socket = s->c->fd[i] == STK_FD_SOCKET;
-    if ((socket ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) : pipe2(fd, O_CLOEXEC)) != 0)
+    int wrong = s->c->fd[i] == STK_FD_SOCKET
+                    ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)
+                    : pipe2(fd, O_CLOEXEC);
+    if (wrong)
         return errno;
     s->c->pipe[i] = fd[ours];
     s->end[i] = fd[!ours];

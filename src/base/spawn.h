@@ -121,8 +121,9 @@ int stk_child_wait_for(struct stk_child *c, double seconds);
 int stk_child_attend(struct stk_child *c);
 /* Sends a signal to it, or to its group if it has its own. Does nothing if it is gone. */
 void stk_child_kill(const struct stk_child *c, int signal);
-/* Kills it and waits for its end, at most that long. ETIMEDOUT: the kernel does not let it go, since
- * it waits for a file system or a driver. It is left behind, and waited for when it has ended. */
+/* Kills it and waits for its end, at most that long. ETIMEDOUT: the kernel does not let it go,
+ * since it waits for a file system or a driver. It is left behind, and waited for when it has
+ * ended. */
 int stk_child_end(struct stk_child *c, double seconds);
 #define STK_CHILD_END_S 5.0 /* for one that is not expected to hang */
 #define STK_CHILDREN_LEFT 64 /* at most; stk_children_left() counts those that have not ended */

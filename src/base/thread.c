@@ -13,7 +13,7 @@
 
 #define TICK_S 0.1 /* between looks at the limit */
 
-/* ---- for every thread ------------------------------------------------------------------------- */
+/* ---- for every thread ------------------------------------------------------------------------ */
 
 int stk_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
 {
@@ -45,7 +45,7 @@ bool stk_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, double until_s)
     return pthread_cond_timedwait(cond, lock, &t) != ETIMEDOUT;
 }
 
-/* ---- a function at a time --------------------------------------------------------------------- */
+/* ---- a function at a time -------------------------------------------------------------------- */
 
 struct stk_thread {
     pthread_t thread;

@@ -22,7 +22,7 @@ struct stk_limit {
     void *user;
 };
 
-/* ---- a function at a time --------------------------------------------------------------------- */
+/* ---- a function at a time -------------------------------------------------------------------- */
 
 struct stk_thread;
 
@@ -37,8 +37,8 @@ void stk_thread_begin(struct stk_thread *t, stk_thread_fn *fn, void (*drop)(void
 /* Whether the function has returned, within that time. */
 bool stk_thread_wait(struct stk_thread *t, double seconds);
 /* Begins fn and waits for it: 0, and *rc and *err are its results. ETIMEDOUT: it did not return,
- * nor call stk_thread_beat(), for so long; ECANCELED: limit->stop() said so. Then fn still runs, and
- * only stk_thread_close() may follow. */
+ * nor call stk_thread_beat(), for so long; ECANCELED: limit->stop() said so. Then fn still runs,
+ * and only stk_thread_close() may follow. */
 int stk_thread_call(struct stk_thread *t, stk_thread_fn *fn, void (*drop)(void *user), void *user,
                     const struct stk_limit *limit, int *rc, struct stk_err *err);
 /* From fn: it makes progress. False: nobody waits for it any more, and it may give up. */
@@ -49,9 +49,9 @@ bool stk_thread_sleep(struct stk_thread *t, double until_s);
  * caller's. False: it is left behind, with what it uses. NULL is fine. */
 bool stk_thread_close(struct stk_thread *t, double grace_s);
 
-/* ---- for every thread ------------------------------------------------------------------------- */
+/* ---- for every thread ------------------------------------------------------------------------ */
 
-/* As pthread_create(), but the thread takes no signals, except for faults of its own. 0 or errno. */
+/* As pthread_create(), but the thread takes no signals except for faults of its own. 0 or errno. */
 int stk_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 /* For stk_cond_wait(), whose clock is that of stk_now(). */
 void stk_cond_init(pthread_cond_t *cond);

@@ -127,7 +127,8 @@ int stk_feed_start(struct stk_feed *f, uint64_t batches, double start_s, double 
         return 0;
     if (c->w->access.sharing == STK_SHARING_COLLECTIVE)
         return c->idle ? 0
-                       : stk_collective_open(c, &f->plan, start_s, f->patience, &f->collective, err);
+                       : stk_collective_open(c, &f->plan, start_s, f->patience,
+                                             &f->collective, err);
     struct stk_lanes_config lanes = {.plan = &f->plan,
                                      .data = c->data,
                                      .model = &c->model,

@@ -133,7 +133,8 @@ static int check(const struct stk_workload *w, struct stk_err *err)
 }
 
 int stk_loaded_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                    struct stk_bench_patience *patience, struct stk_loaded **out, struct stk_err *err)
+                    struct stk_bench_patience *patience, struct stk_loaded **out,
+                    struct stk_err *err)
 {
     struct stk_loaded *l = calloc(1, sizeof *l);
     bool several = c->comm && stk_comm_size(c->comm) > 1, first = plan->rank == 0;

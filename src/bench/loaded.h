@@ -14,7 +14,8 @@ struct stk_loaded;
  * first builds the index, the others use it. Caller closes with stk_loaded_close(), also on
  * error. */
 int stk_loaded_open(const struct stk_bench_config *c, const struct stk_bench_plan *plan,
-                    struct stk_bench_patience *patience, struct stk_loaded **out, struct stk_err *err);
+                    struct stk_bench_patience *patience, struct stk_loaded **out,
+                    struct stk_err *err);
 /* Reads all that the rank needs, once (reader.load: start); batches are there at once then. */
 int stk_loaded_all(struct stk_loaded *l, struct stk_err *err);
 /* Virtual, instead: reads an epoch and counts its requests. *took_s: until the first step. */

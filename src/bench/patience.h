@@ -12,7 +12,7 @@ struct stk_bench_patience {
     const char *dir;
     double seconds; /* without progress; 0: STK_PATIENCE_S */
     struct stk_thread *thread;
-    bool stuck; /* it did not return: nothing that it uses may be freed, and no other call is made */
+    bool stuck; /* it did not return: nothing that it uses may be freed, and no call be made */
 };
 
 int stk_bench_patience_open(struct stk_bench_patience *p, struct stk_err *err);

@@ -162,7 +162,8 @@ static int evaluate(struct run *run, struct stk_err *err)
     run->eval = *run->c;
     run->eval.w = w;
     int rc = stk_bench_plan(&plan, w, run->plan.rank, run->plan.ranks, err);
-    rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, &run->patience, &run->clock, run->r, err);
+    rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, &run->patience, &run->clock, run->r,
+                                 err);
     rc = rc ? rc : stk_feed_start(&feed, plan.steps, run->free_s, NULL, err);
     for (uint64_t k = 0; rc == 0 && k < plan.steps; k++) {
         rc = stk_feed_take(&feed, k, run->free_s, &ready, err);

@@ -1,8 +1,8 @@
 /*
  * proc_reader.h - reads files of /proc that the kernel may hold back: environ, cmdline, maps and
- * smaps take the memory lock of the process, which a process that hangs in a stalled file system may
- * hold for as long as it hangs. A helper process reads them, with a time limit; stat, status, cgroup
- * and io do not take that lock.
+ * smaps take the memory lock of the process, which a process that hangs in a stalled file system
+ * may hold for as long as it hangs. A helper process reads them, with a time limit; stat, status,
+ * cgroup and io do not take that lock.
  */
 #ifndef STK_HOST_PROC_READER_H
 #define STK_HOST_PROC_READER_H
@@ -10,7 +10,7 @@
 #include "base/helper.h"
 
 struct stk_proc_reader {
-    struct stk_helper helper; /* that reads now; of a new one for the next read if one had to be killed */
+    struct stk_helper helper; /* one that had to be killed is replaced at the next read */
     double left_s;            /* of the round */
 };
 

@@ -272,7 +272,7 @@ struct known {
     char problem[sizeof((struct stk_comm_module *)0)->problem];
 };
 
-/* In a helper: the symbols of two MPIs do not go together, and a library may hang, crash or print. */
+/* In a helper: the symbols of two MPIs do not go together, and a library may hang or print. */
 static int ask_library(void *user, void *answer)
 {
     struct stk_comm_module m = *(const struct stk_comm_module *)user;

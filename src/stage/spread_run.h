@@ -42,7 +42,7 @@ struct spread {
 /* The first failure is the one that is told. */
 void stk_spread_failed(struct spread *s, int code, const struct stk_err *err);
 void stk_spread_enter(struct spread *s, enum stk_spread_phase phase);
-/* Runs step(s) in a thread of its own, so that a disk that hangs does not keep this node from telling
+/* Runs step(user) in a helper thread, so that a disk that hangs does not keep this node from telling
  * the others. STK_E_STOPPED and s->stuck: the thread still runs, and uses what user leads to. */
 int stk_spread_step(struct spread *s, stk_thread_fn *step, void *user, double limit_s,
                     struct stk_err *err);

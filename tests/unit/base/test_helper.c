@@ -1,4 +1,4 @@
-/* A function in a child: its answer, its failure, one that never returns, and what it has of ours. */
+/* A function in a child: its answer, its failure, its silence, and what it has of ours. */
 #include "base/helper.h"
 
 #include <errno.h>

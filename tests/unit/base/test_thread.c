@@ -1,4 +1,4 @@
-/* A function in a thread of its own: its result, one that makes progress, and one that is left behind. */
+/* A function in a thread of its own: its result, progress, and one that is left behind. */
 #include "base/thread.h"
 
 #include <errno.h>
