@@ -135,5 +135,5 @@ def test_bytes_from_the_device_are_counted_or_not_known(tmp_path):
     result = json.loads(out.read_text())["result"]
     assert result["io"]["bytes_from_device"] is None and result["data_came_from"] is None
     assert "from the device    not known: not counted for fuse; slower than memory" in got.out
-    assert "not known: the kernel does not count what fuse reads" in loaded
+    assert "not known; the kernel does not count what fuse reads" in loaded
     assert json.loads((tmp_path / "load.json").read_text())["result"]["storage_bytes"] is None
