@@ -29,7 +29,6 @@
 #define REMOVE_S  20.0
 #define DATA      "data"
 #define SMALL_ONE "small-"
-#define FOLDER    ".stoker-doctor"
 #define LEFT_S    60 /* a folder that is younger may be about to be locked */
 #define FOUND_MAX 256u  /* files of a dataset */
 #define SEEN_MAX  4000u /* names looked at to find them */
@@ -500,7 +499,7 @@ static void remove_left(const char *folder)
     struct stk_dir d;
     int rc = stk_dir_open(&d, folder, NULL);
     for (const struct dirent *e; (e = stk_dir_next(&d));)
-        if (strncmp(e->d_name, FOLDER ".", sizeof FOLDER) == 0)
+        if (strncmp(e->d_name, STK_MEASURE_FOLDER ".", sizeof STK_MEASURE_FOLDER) == 0)
             (void)remove_one(d.fd, e->d_name, (int64_t)time(NULL) - LEFT_S);
     (void)stk_dir_end(&d, rc, NULL); /* the next one tries again */
 }
@@ -510,7 +509,7 @@ static int make_folder(void *user, void *answer)
     struct stk_err err = {0};
     char *path = NULL;
     remove_left(user);
-    if (stk_own_temp_folder(user, FOLDER, &path, NULL, &err) < 0)
+    if (stk_own_temp_folder(user, STK_MEASURE_FOLDER, &path, NULL, &err) < 0)
         return err.sys_errno ? err.sys_errno : EIO;
     snprintf(answer, sizeof((struct stk_measured *)0)->left, "%s", path);
     free(path);

@@ -19,6 +19,7 @@ struct stk_measure_how {
 };
 
 #define STK_MEASURE_READERS 4u /* at the same time */
+#define STK_MEASURE_FOLDER  ".stoker-doctor" /* and a dot and digits: what is written lies there */
 
 struct stk_measured {
     /* Its latency is the median of random reads of 4 KiB, its write rate synced; the rest follows

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "dataset/place.h"
+#include "model/measure.h"
 #include "record/launch.h"
 #include "tune/priv.h"
 
@@ -211,15 +212,17 @@ static bool begins(const char *name, const char *with)
 /* What is in a folder before, or without, its description. */
 static bool is_first(const char *name)
 {
-    return begins(name, STK_TUNE_SPEC) || strcmp(name, "study") == 0 || begins(name, "before.sh") ||
-           begins(name, "after.sh") || stk_launch_is_ours(name);
+    return begins(name, STK_TUNE_SPEC) || begins(name, "workload.yaml") /* earlier versions */ ||
+           strcmp(name, "study") == 0 || begins(name, "before.sh") || begins(name, "after.sh") ||
+           stk_launch_is_ours(name);
 }
 
 /* What tune makes: its own files, and a copy or files per candidate. */
 static bool is_made(void *user, const char *name)
 {
     static const char *const own[] = {STK_TUNE_STATUS, STK_TUNE_FIRST, STK_TUNE_SECOND, "sample",
-                                      "loader.stkidx", "checkpoint",   "stoker-bench-checkpoint"};
+                                      "loader.stkidx", "checkpoint",   "stoker-bench-checkpoint",
+                                      STK_MEASURE_FOLDER};
     const struct stk_tuner *t = user;
     bool made = is_first(name);
     for (size_t i = 0; !made && i < sizeof own / sizeof *own; i++)
@@ -310,7 +313,7 @@ int stk_tune_clean(const char *dir, struct stk_left *left, struct stk_err *err)
     const struct stk_tune_plan plan = {0};
     int rc = stk_tune_init(&t, &plan, &out, err);
     if (!rc) {
-        rc = stk_tune_read_state(&t, dir, err);
+        rc = stk_tune_read_made(&t, dir, err);
         rc = rc ? clean_bare(dir, rc, err) : clean(&t, left, err);
     }
     stk_tune_end(&t);

@@ -165,6 +165,8 @@ int stk_tune_write_state(struct stk_tuner *t, struct stk_err *err);
 /* Of the call in that folder: plan, stage, and what the stages so far have found. The folder is open
  * then, and not locked. Texts are in the arena of t->out. */
 int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *err);
+/* Only what that call has made, for --clean: its folders, indexes, and the names of its points. */
+int stk_tune_read_made(struct stk_tuner *t, const char *dir, struct stk_err *err);
 void stk_tuner_show(struct stk_tuner *t);
 /* What time it is: with modelled storage, the virtual seconds of all runs so far. */
 double stk_tuner_now(const struct stk_tuner *t);

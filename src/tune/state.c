@@ -241,7 +241,7 @@ static const char *const stages[] = {[STK_TUNE_BEGUN] = "begun", [STK_TUNE_KNOWN
                                      [STK_TUNE_PLANNED] = "planned", NULL};
 
 static const struct stk_jfield call_fields[] = {
-    {STK_JFIELD(WORD, "stage", struct stk_tuner, stage), .words = stages, .required = true},
+    {STK_JFIELD(WORD, "stage", struct stk_tuner, stage), .words = stages},
     {STK_JFIELD_ARRAY(TEXT, "folders", struct stk_tuner, folder, nfolders)},
     {STK_JFIELD(TEXT, "saves", struct stk_tuner, saves_path)},
     {STK_JFIELD_ARRAY(TEXT, "indexes", struct stk_tuner, index, nindexes)},
@@ -398,18 +398,27 @@ static bool is_index(const char *path)
     return n > 7 && strcmp(path + n - 7, ".stkidx") == 0;
 }
 
+/* What lies where. Earlier versions wrote this alike, and their folders can be cleaned up. */
+static int take_made(struct stk_tuner *t, const struct stk_jval *v, struct beside *b,
+                     struct stk_err *err)
+{
+    int rc = stk_jfields_read(call_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
+    for (size_t i = 0; i < t->nindexes && !rc; i++)
+        rc = is_index(t->index[i]) ? 0 : unknown(err, "index", t->index[i]);
+    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, &t->out->arena, b, err);
+    const struct stk_executor *via = b->via ? stk_executor_find(b->via) : NULL;
+    t->own.via = via ? via : &stk_executor_local;
+    return rc;
+}
+
 static int take_beside(struct stk_tuner *t, const struct beside *b, struct stk_err *err)
 {
-    const struct stk_executor *via = b->via ? stk_executor_find(b->via) : NULL;
     int rc = 0;
-    t->own.via = via ? via : &stk_executor_local;
     for (const char **note = b->notes; note && *note; note++)
         stk_tune_note(t->out, "%s", *note);
     t->noted = t->out->nnotes;
     for (size_t i = 0; i < b->n && !rc; i++)
         rc = take_candidate(t, &b->candidate[i], err);
-    for (size_t i = 0; i < t->nindexes && !rc; i++)
-        rc = is_index(t->index[i]) ? 0 : unknown(err, "index", t->index[i]);
     for (size_t i = 0; i < t->s.nnear; i++)
         t->s.near[i].fs = stk_fs_of_path(t->s.near[i].path);
     return rc || t->nfolders >= t->s.nnear ? rc : unknown(err, "folder", "");
@@ -423,8 +432,11 @@ int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *er
     int rc = read_file(&t->work, dir, &t->out->arena, &v, err);
     if (rc)
         return rc;
-    rc = stk_jfields_read(call_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
-    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, &t->out->arena, &b, err);
+    if (!stk_json_get(v, "stage"))
+        return stk_err_set(err, STK_E_UNSUPPORTED, dir, -1,
+                           "was left by an earlier version of stoker, which alone can continue "
+                           "it; --clean removes it");
+    rc = take_made(t, v, &b, err);
     rc = rc ? rc : read_table(t, v, "plan", plan_fields, &t->own, err);
     rc = rc ? rc : read_table(t, v, "script", script_fields, &t->out->script, err);
     rc = rc ? rc : stk_workload_load(&t->s.w, stk_json_get(v, "workload"), err);
@@ -432,6 +444,21 @@ int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *er
     rc = rc ? rc : read_table(t, v, "datasets", parts_fields, t->out, err);
     rc = rc ? rc : take_beside(t, &b, err);
     return rc || !t->out->packed ? rc : stk_tune_pack_to(t->out, t->out->packed, err);
+}
+
+int stk_tune_read_made(struct stk_tuner *t, const char *dir, struct stk_err *err)
+{
+    struct stk_jval *v = NULL;
+    struct beside b = {0};
+    int rc = read_file(&t->work, dir, &t->out->arena, &v, err);
+    rc = rc ? rc : take_made(t, v, &b, err);
+    const struct stk_jval *points = rc ? NULL : stk_json_get(v, "points");
+    for (size_t i = 0; points && points->type == STK_JOBJ && i < points->len; i++) {
+        struct stk_tune_candidate *c = stk_tune_add(t->out);
+        if (c)
+            snprintf(c->id, sizeof c->id, "%s", points->name[i].str);
+    }
+    return rc;
 }
 
 /* ---- one point ------------------------------------------------------------------------------ */

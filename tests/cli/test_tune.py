@@ -282,6 +282,41 @@ def test_clean_removes_only_its_own(stoker, tmp_path):
     assert (tmp_path / "mine/file").exists()
 
 
+def test_clean_after_a_kill_while_storage_is_measured(stoker, tmp_path):
+    """Files for measuring must not lie beside the data for ever."""
+    make_images(tmp_path / "data")
+    what = ["tune", tmp_path / "data", *VIRTUAL, "--only", "checkpoint", "--near", tmp_path / "data", "--budget", "1s", "--keep"]
+    folder = pathlib.Path(stoker(*what, "--json", "-").json()["result"]["folder"])
+    (folder / ".stoker-doctor.0123456789abcdef").mkdir()
+    (folder / ".stoker-doctor.0123456789abcdef/data").write_text("x")
+    stoker("tune", "--clean", folder)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_a_folder_of_an_earlier_version(stoker, tmp_path):
+    """After an upgrade: it is said that the old call cannot go on, nothing is lost, and its copies can be removed."""
+    folder, near = tmp_path / "stoker-tune.0123", tmp_path / "near/stoker-tune.0123"
+    (near / "stage.source").mkdir(parents=True)
+    (near / "stage.source/file").write_text("x")
+    for name in ("first", "pack"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "file").write_text("x")
+    (folder / "workload.yaml").write_text(SMALL)
+    index = tmp_path / "data.stkidx"
+    index.write_text("index")
+    (folder / "tune.json").write_text(json.dumps({
+        "kind": "stoker tune", "workload": str(folder / "workload.yaml"), "via": "local", "notes": [], "steps": 8,
+        "points": {"baseline": ["bench"], "pack": ["bench"], "stage": ["bench"]}, "prepared": {},
+        "folders": [str(near)], "indexes": [str(index)]}))
+    for path in (folder, near):
+        path.chmod(0o700)
+    before = tree_of(tmp_path)
+    err = stoker("tune", "--resume", folder, rc=4).err
+    assert "left by an earlier version" in err and "--clean" in err and tree_of(tmp_path) == before
+    stoker("tune", "--clean", folder)
+    assert os.listdir(tmp_path) == ["near"] and not any(tmp_path.glob("near/*"))
+
+
 def test_what_is_not_used_is_told(stoker, tmp_path):
     """Options that are silently without effect cost the user an hour, or an argument with a colleague."""
     make_images(tmp_path / "data")
