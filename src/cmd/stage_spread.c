@@ -121,7 +121,6 @@ static uint32_t needed(const struct stk_stage_job *job, const struct stk_spread_
 static int show(struct spreading *s, const struct stk_spread_result *r)
 {
     struct stk_run *run = s->job->run;
-    struct stk_buf out = STK_BUF_INIT;
     struct stk_stage_nodes shown = {.result = r,
                                     .source = s->job->given,
                                     .kind = stk_comm_kind(s->comm),
@@ -130,9 +129,7 @@ static int show(struct spreading *s, const struct stk_spread_result *r)
                                     .status = r->good < r->nodes ? s->status : NULL,
                                     .total_s = stk_now() - run->start_s};
     stk_progress_clear(&run->progress);
-    stk_stage_nodes_text(&shown, &out);
-    stk_stage_nodes_json(&shown, &run->json);
-    return stk_say_text(run, &out);
+    return stk_say_result(run, &stk_stage_nodes_kind, &shown, NULL);
 }
 
 /* The path on all nodes that have the data; NULL: they differ. */

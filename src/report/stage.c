@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "result/grid.h"
 #include "report/problems.h"
+#include "result/blocks.h"
 
 #define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_stage_shown, expression)
 #define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_stage_shown, expression)
@@ -47,10 +48,11 @@ static void put_already(const void *base, struct stk_jw *w)
 }
 
 static const struct stk_result_field fields[] = {
-    {"source", NULL, STK_U_TEXT, .put = source},
+    {"source", "source", STK_U_TEXT, .put = source, .flags = STK_F_PAGE},
     {"done", NULL, STK_U_TEXT, .put = done, .flags = STK_F_HEAD},
     {"staged", NULL, STK_U_FLAG, .put = put_staged, .meaning = "the copy can be used"},
-    {"path", NULL, STK_U_TEXT, .put = path, .meaning = "what to read"},
+    {"path", "read from", STK_U_TEXT, .put = path, .flags = STK_F_PAGE,
+     .meaning = "what a job should read"},
     {"tier", "to", STK_U_TEXT, FROM(tier)},
     {"tier_reason", "", STK_U_TEXT, FROM(why), .flags = STK_F_KNOWN},
     {"set", NULL, STK_U_TEXT, .put = set},
@@ -67,15 +69,36 @@ static const struct stk_result_field fields[] = {
     {"first_seconds", NULL, STK_U_SECONDS, FROM(first_s), "until the first bytes were in the copy",
      STK_F_KNOWN},
     {"copy_seconds", "copying", STK_U_SECONDS, .number = copy_s, .joins = ", copy %"},
-    {"copy_bytes_per_second", "rate", STK_U_BYTES_PER_S, .number = copy_rate, .joins = " (%)"},
+    {"copy_bytes_per_second", "copied", STK_U_BYTES_PER_S, .number = copy_rate,
+     .flags = STK_F_LEAD, .joins = " (%)"},
     {"publish_seconds", "sync and publish", STK_U_SECONDS, .number = sync_s,
      .joins = ", sync and publish %"},
     {"engine", "read by", STK_U_TEXT, .put = engine},
     STK_NOTE_FIELDS(STK_FROM_AS(POINTER, struct stk_stage_shown, notes)),
     {NULL}};
 
-const struct stk_result_kind stk_stage_kind = {
-    .command = "stage", .doing = "Staging", .fields = fields};
+/* Also of a packed copy, which has members of a pack besides. */
+static bool is_copy(const struct stk_jval *r)
+{
+    return stk_pg_text(r, "path", NULL) != NULL;
+}
+
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
+{
+    const char *from = stk_pg_text(r, "source", "the data"), *at = stk_pg_text(r, "path", "");
+    if (!stk_pg_true(r, "staged"))
+        stk_buf_printf(out, "Nothing was staged: %s is read from %s.", from, at);
+    else if (stk_pg_true(r, "already_there"))
+        stk_buf_printf(out, "A copy of %s was there already, at %s.", from, at);
+    else
+        stk_buf_printf(out, "%s is staged at %s.", from, at);
+}
+
+const struct stk_result_kind stk_stage_kind = {.command = "stage",
+                                               .doing = "Staging",
+                                               .fields = fields,
+                                               .takes = is_copy,
+                                               .verdict = verdict};
 
 /* ---- the list ---- */
 
@@ -142,6 +165,53 @@ void stk_stage_list_json(const char *tier, const struct stk_tier_info *i, struct
     stk_jw_put_str(w, "lease", i->lease);
     stk_jw_close(w, '}');
 }
+
+/* Members of --list, --verify and --evict; each has some of them. */
+static const struct stk_result_field set_fields[] = {
+    {"source", "source", STK_U_TEXT, .flags = STK_F_CUT},
+    {"packed", "packed as", STK_U_TEXT, .flags = STK_F_IF_SET},
+    {"set", "set", STK_U_TEXT},
+    {"tier", "folder", STK_U_TEXT, .flags = STK_F_CUT},
+    {"path", NULL, STK_U_TEXT, .meaning = "the copy, if it is complete"},
+    {"complete", "complete", STK_U_FLAG},
+    {"filling", "being filled", STK_U_FLAG, .flags = STK_F_PAGE},
+    {"used", "in use", STK_U_FLAG},
+    {"files", "files", STK_U_COUNT},
+    {"bytes", "bytes", STK_U_BYTES},
+    {"bytes_there", "there", STK_U_BYTES},
+    {"used_time", NULL, STK_U_PLAIN, .meaning = "of the last use, seconds since 1970"},
+    {"lease", NULL, STK_U_TEXT, .meaning = "who filled it last"},
+    {"parcels_bad", "damaged parcels", STK_U_COUNT, .flags = STK_F_PAGE},
+    {"first", "first damage", STK_U_TEXT, .flags = STK_F_REMARK},
+    {"evicted", "evicted", STK_U_FLAG, .flags = STK_F_PAGE},
+    {NULL}};
+
+static const struct stk_result_field sets_fields[] = {
+    {"sets", "copies", STK_U_TABLE, .of = set_fields}, {NULL}};
+
+static bool is_sets(const struct stk_jval *r)
+{
+    return stk_json_get(r, "sets") != NULL;
+}
+
+static void sets_verdict(const struct stk_jval *r, struct stk_buf *out)
+{
+    const struct stk_jval *sets = stk_json_get(r, "sets");
+    size_t n = stk_pg_has_rows(sets) ? sets->len : 0, complete = 0;
+    for (size_t i = 0; i < n; i++)
+        complete += stk_pg_true(&sets->item[i], "complete");
+    if (n == 1)
+        stk_buf_printf(out, "1 copy of a dataset: it is %scomplete.", complete ? "" : "not ");
+    else
+        stk_buf_printf(out, "%zu copies of datasets, %zu of them complete.", n, complete);
+}
+
+const struct stk_result_kind stk_sets_kind = {.command = "stage",
+                                              .doing = "Copies on a node",
+                                              .subject = SIZE_MAX,
+                                              .fields = sets_fields,
+                                              .takes = is_sets,
+                                              .verdict = sets_verdict};
 
 /* ---- the check ---- */
 

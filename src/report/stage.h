@@ -15,6 +15,8 @@ struct stk_stage_shown {
     double first_s; /* until the first bytes were in the copy; negative: none were copied */
 };
 extern const struct stk_result_kind stk_stage_kind; /* of a struct stk_stage_shown */
+/* What --list, --verify and --evict write; they fill it as they go. */
+extern const struct stk_result_kind stk_sets_kind;
 
 /* A set of a tier: a row of the list, and an object of an array. */
 struct stk_grid;

@@ -1,106 +1,114 @@
-/* stage_nodes.c - the table of nodes of `stoker stage` under srun or mpirun. */
+/* stage_nodes.c - the result of `stoker stage` under srun or mpirun. */
 #include "report/stage_nodes.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "result/blocks.h"
 
-#include "base/text.h"
-#include "base/units.h"
-#include "result/grid.h"
+/* ---- a node ------------------------------------------------------------------------------------- */
 
-static const char *size(uint64_t bytes, char buf[32])
+#define NODE(member)       STK_FROM(struct stk_spread_node, member)
+#define NODE_CHARS(member) STK_FROM_AS(CHARS, struct stk_spread_node, member)
+
+STK_TEXT_OF(state, struct stk_spread_node, stk_spread_phase_name(r->phase))
+
+static const struct stk_result_field node_fields[] = {
+    {"node", "node", STK_U_TEXT, NODE_CHARS(name)},
+    {"rank", NULL, STK_U_COUNT, NODE(rank)},
+    {"bytes_there", "there", STK_U_BYTES, NODE(there)},
+    {"bytes_wanted", "of", STK_U_BYTES, NODE(wanted)},
+    {"bytes_read", "read", STK_U_BYTES, NODE(read), "bytes that this node read from the source"},
+    {"bytes_sent", "sent", STK_U_BYTES, NODE(sent)},
+    {"bytes_received", "received", STK_U_BYTES, NODE(received), .flags = STK_F_PAGE},
+    {"bytes_written", "written", STK_U_BYTES, NODE(written)},
+    {"read_seconds", "reading", STK_U_SECONDS, NODE(read_s), .flags = STK_F_PAGE},
+    {"seconds", "time", STK_U_SECONDS, NODE(seconds)},
+    {"state", "state", STK_U_TEXT, .put = state},
+    {"error", "why not", STK_U_TEXT, NODE_CHARS(what), "why it has no complete copy",
+     STK_F_KNOWN | STK_F_REMARK},
+    {"path", NULL, STK_U_TEXT, NODE_CHARS(path), .flags = STK_F_KNOWN},
+    {NULL}};
+
+static const struct stk_result_plot node_plot = {
+    "nodes", "Nodes against nodes", "The job begins when its slowest node has the data.",
+    "node", "node", STK_U_PLAIN, "category",
+    {{"time", STK_U_SECONDS, {{"seconds", "time", "bar"}}},
+     {"data",
+      STK_U_BYTES,
+      {{"bytes_read", "read from the source", "bar"},
+       {"bytes_received", "received from nodes", "bar"},
+       {"bytes_sent", "sent to nodes", "bar"},
+       {"bytes_written", "written", "bar"}}}}};
+
+/* ---- all of them ---------------------------------------------------------------------------------- */
+
+#define FROM(member)             STK_FROM(struct stk_stage_nodes, member)
+#define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_stage_nodes, expression)
+#define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_stage_nodes, expression)
+
+TEXT(mode, stk_spread_names[r->result->mode])
+TEXT(mode_reason, r->result->why[0] ? r->result->why : NULL)
+TEXT(slowest, r->result->slowest >= 0 ? r->result->node[r->result->slowest].name : NULL)
+NUMBER(files, (double)r->result->files)
+NUMBER(bytes, (double)r->result->bytes)
+NUMBER(good, r->result->good)
+NUMBER(count, r->result->nodes)
+
+static double all_read(const void *base)
 {
-    return stk_format_size(bytes, buf, 32);
-}
-
-static void put_node(const struct stk_spread_node *n, bool slowest, struct stk_grid *t)
-{
-    char b[6][32], there[80], time[80];
-    struct stk_buf name = STK_BUF_INIT, what = STK_BUF_INIT;
-    stk_text_escape(&name, n->name, strlen(n->name), 40);
-    stk_buf_puts(&what, stk_spread_phase_name(n->phase));
-    if (n->what[0])
-        stk_buf_puts(&what, ": ");
-    stk_text_escape(&what, n->what, strlen(n->what), SIZE_MAX);
-    snprintf(there, sizeof there, "%s of %s", size(n->there, b[0]), size(n->wanted, b[1]));
-    snprintf(time, sizeof time, "%s%s", stk_format_duration(n->seconds, b[5], 32),
-             slowest ? " (slowest)" : "");
-    stk_grid_row(t, stk_buf_cstr(&name), there, size(n->read, b[2]), size(n->sent, b[3]),
-                 size(n->written, b[4]), time, stk_buf_cstr(&what));
-    stk_buf_release(&name);
-    stk_buf_release(&what);
-}
-
-static void put_sum(const struct stk_stage_nodes *s, struct stk_buf *out)
-{
-    const struct stk_spread_result *r = s->result;
-    char a[32], b[32], c[32], d[32];
+    const struct stk_stage_nodes *s = base;
     uint64_t read = 0;
-    for (uint32_t i = 0; i < r->nodes; i++)
-        read += r->node[i].read;
-    stk_buf_printf(out, "%s: %s files, %s, to %u of %u nodes in %s; read from the source: %s\n",
-                   stk_spread_names[r->mode], stk_format_count(r->files, a, sizeof a),
-                   size(r->bytes, b), (unsigned)r->good, (unsigned)r->nodes,
-                   stk_format_duration(s->total_s, c, sizeof c), size(read, d));
-    if (r->why[0])
-        stk_buf_printf(out, "chose %s\n", r->why);
+    for (uint32_t i = 0; i < s->result->nodes; i++)
+        read += s->result->node[i].read;
+    return (double)read;
 }
 
-void stk_stage_nodes_text(const struct stk_stage_nodes *s, struct stk_buf *out)
+static void put_nodes(const void *base, struct stk_jw *w)
 {
-    const struct stk_spread_result *r = s->result;
-    struct stk_grid t;
-    put_sum(s, out);
-    stk_grid_init(&t, "llrrrll");
-    stk_grid_row(&t, "node", "there", "read", "sent", "written", "time", "state");
-    for (uint32_t i = 0; i < r->nodes; i++)
-        put_node(&r->node[i], r->nodes > 1 && r->slowest == (int64_t)i, &t);
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    if (s->status) {
-        stk_buf_puts(out, "what each node had done when it was last heard of is in ");
-        stk_text_escape(out, s->status, strlen(s->status), SIZE_MAX);
-        stk_buf_puts(out, "\n");
-    }
+    const struct stk_stage_nodes *s = base;
+    stk_rows_put(node_fields, s->result->node, s->result->nodes, sizeof *s->result->node, w);
 }
 
-static void put_node_json(const struct stk_spread_node *n, struct stk_jw *w)
+static const struct stk_result_field fields[] = {
+    {"source", "source", STK_U_TEXT, FROM(source), .flags = STK_F_PAGE},
+    {"mode", "how", STK_U_TEXT, .put = mode},
+    {"mode_reason", "why so", STK_U_TEXT, .put = mode_reason, .joins = "; chose %"},
+    {"files", "files", STK_U_COUNT, .number = files, .row = "data", .say = "% file(s)"},
+    {"bytes", "bytes", STK_U_BYTES, .number = bytes, .joins = ", %"},
+    {"bytes_read", "read from the source", STK_U_BYTES, .number = all_read,
+     .joins = "; read from the source: %"},
+    {"nodes_good", "nodes with the data", STK_U_COUNT, .number = good, .row = "there",
+     .say = "on %"},
+    {"nodes_total", "nodes", STK_U_COUNT, .number = count, .joins = " of % nodes"},
+    {"total_seconds", "until all nodes were done", STK_U_SECONDS, FROM(total_s),
+     .flags = STK_F_LEAD, .joins = " in %"},
+    {"slowest", "slowest", STK_U_TEXT, .put = slowest, .joins = "; the slowest is %"},
+    {"nodes_needed", "nodes needed", STK_U_COUNT, FROM(min_nodes), .flags = STK_F_PAGE},
+    {"mpi", "ranks talk by", STK_U_TEXT, FROM(kind), .flags = STK_F_PAGE},
+    {"ranks", "ranks", STK_U_COUNT, FROM(ranks), .flags = STK_F_PAGE},
+    {"nodes", "nodes", STK_U_TABLE, .put = put_nodes, .of = node_fields, .plot = &node_plot},
+    {"status", "status files", STK_U_TEXT, FROM(status),
+     .say = "what each node had done when it was last heard of is in %"},
+    {NULL}};
+
+static bool is_nodes(const struct stk_jval *r)
 {
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "node", n->name);
-    stk_jw_put_u64(w, "rank", n->rank);
-    stk_jw_put_str(w, "state", stk_spread_phase_name(n->phase));
-    stk_jw_put_str(w, "error", n->what[0] ? n->what : NULL);
-    stk_jw_put_str(w, "path", n->path[0] ? n->path : NULL);
-    stk_jw_put_u64(w, "bytes_wanted", n->wanted);
-    stk_jw_put_u64(w, "bytes_there", n->there);
-    stk_jw_put_u64(w, "bytes_read", n->read);
-    stk_jw_put_u64(w, "bytes_sent", n->sent);
-    stk_jw_put_u64(w, "bytes_received", n->received);
-    stk_jw_put_u64(w, "bytes_written", n->written);
-    stk_jw_put_f64(w, "read_seconds", n->read_s);
-    stk_jw_put_f64(w, "seconds", n->seconds);
-    stk_jw_close(w, '}');
+    return stk_pg_has_rows(stk_json_get(r, "nodes")) && !stk_json_get(r, "forms");
 }
 
-void stk_stage_nodes_json(const struct stk_stage_nodes *s, struct stk_jw *w)
+static void verdict(const struct stk_jval *r, struct stk_buf *out)
 {
-    const struct stk_spread_result *r = s->result;
-    stk_jw_put_str(w, "source", s->source);
-    stk_jw_put_str(w, "mode", stk_spread_names[r->mode]);
-    stk_jw_put_str(w, "mode_reason", r->why[0] ? r->why : NULL);
-    stk_jw_put_str(w, "mpi", s->kind);
-    stk_jw_put_u64(w, "ranks", s->ranks);
-    stk_jw_put_u64(w, "files", r->files);
-    stk_jw_put_u64(w, "bytes", r->bytes);
-    stk_jw_put_u64(w, "nodes_good", r->good);
-    stk_jw_put_u64(w, "nodes_needed", s->min_nodes);
-    stk_jw_put_str(w, "slowest", r->slowest >= 0 ? r->node[r->slowest].name : NULL);
-    stk_jw_put_f64(w, "total_seconds", s->total_s);
-    stk_jw_put_str(w, "status", s->status);
-    stk_jw_key(w, "nodes");
-    stk_jw_open(w, '[');
-    for (uint32_t i = 0; i < r->nodes; i++)
-        put_node_json(&r->node[i], w);
-    stk_jw_close(w, ']');
+    double took = stk_pg_get(r, "total_seconds"), with = stk_pg_get(r, "nodes_good");
+    char text[40];
+    if (isfinite(with) && isfinite(took))
+        stk_buf_printf(out, "%.0f of %zu nodes have the data after %s; the slowest is %s.", with,
+                       stk_json_get(r, "nodes")->len,
+                       stk_unit_text(STK_U_SECONDS, took, text, sizeof text),
+                       stk_pg_text(r, "slowest", "unknown"));
+    else
+        stk_buf_puts(out, "The result has no end.");
 }
+
+const struct stk_result_kind stk_stage_nodes_kind = {.command = "stage",
+                                                     .doing = "Staging",
+                                                     .fields = fields,
+                                                     .takes = is_nodes,
+                                                     .verdict = verdict};

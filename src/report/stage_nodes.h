@@ -1,8 +1,8 @@
-/* stage_nodes.h - what `stoker stage` did on many nodes: the table of nodes. */
+/* stage_nodes.h - what `stoker stage` did on many nodes. */
 #ifndef STK_REPORT_STAGE_NODES_H
 #define STK_REPORT_STAGE_NODES_H
 
-#include "base/json.h"
+#include "result/field.h"
 #include "stage/spread.h"
 
 struct stk_stage_nodes {
@@ -13,8 +13,6 @@ struct stk_stage_nodes {
     const char *status; /* the folder of status files that were left; NULL: none */
     double total_s;
 };
-void stk_stage_nodes_text(const struct stk_stage_nodes *s, struct stk_buf *out);
-/* Members of the open object. */
-void stk_stage_nodes_json(const struct stk_stage_nodes *s, struct stk_jw *w);
+extern const struct stk_result_kind stk_stage_nodes_kind; /* of a struct stk_stage_nodes */
 
 #endif

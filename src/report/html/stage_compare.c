@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/html/stage.h"
+#include "report/html/priv.h"
 
 #define CURVE 48 /* points of a law */
 
@@ -219,7 +219,7 @@ static void put_notes(struct stk_jw *w, const struct stk_jval *r, const struct s
     stk_jw_close(w, ']');
 }
 
-void stk_pg_stage_compare(struct stk_jw *w, const struct stk_pg_input *in)
+static void put_compare(struct stk_jw *w, const struct stk_pg_input *in)
 {
     static const struct stk_pg_column facts[] = {
         {"source", "Source", "text"},
@@ -250,3 +250,15 @@ void stk_pg_stage_compare(struct stk_jw *w, const struct stk_pg_input *in)
     put_notes(w, r, all);
     stk_pg_end(w);
 }
+
+static int add_stage(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err)
+{
+    if (!stk_pg_has_rows(stk_json_get(in->result, "forms")))
+        return stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
+                           "the result of `stoker stage` contains neither a copy nor a comparison: "
+                           "the command failed, or its result was not complete");
+    put_compare(&page->w, in);
+    return 0;
+}
+
+const struct stk_pg_kind stk_pg_stage = {.name = "stage", .command = "stage", .add = add_stage};
