@@ -1,4 +1,4 @@
-/* kinds.h - the rows of the table: of reads.c, data.c and forms.c; and what the last two share. */
+/* kinds.h - the rows of the table: of reads.c and data.c. */
 #ifndef STK_TUNE_KINDS_H
 #define STK_TUNE_KINDS_H
 

@@ -217,7 +217,7 @@ int stk_tune_job(struct stk_tuner *t, const struct stk_tune_candidate *c, struct
  * of all runs. */
 int stk_tune_pilot(struct stk_tuner *t, struct stk_err *err);
 
-/* ---- cache.c: lets runs find the data in the page cache, if the program did; after the pilot. */
+/* ---- run.c: lets runs find the data in the page cache, if the program did; after the pilot. */
 int stk_tune_settle_cache(struct stk_tuner *t, struct stk_err *err);
 /* Seconds in which the program made the steps of an epoch, when it was profiled; NaN: not known. */
 double stk_tune_own_epoch_s(const struct stk_tuner *t);
@@ -238,7 +238,7 @@ void stk_tune_extrapolate(struct stk_tuner *t);
 /* ---- sound.c: notes files that are not what their names say. */
 void stk_tune_check_sound(struct stk_tuner *t);
 
-/* ---- cost.c: after the times are known. */
+/* ---- judge.c: after the times are known. */
 void stk_tune_cost(const struct stk_tuner *t, struct stk_tune_candidate *c);
 
 /* ---- folders.c: what a call makes, and removes. */
@@ -289,7 +289,7 @@ int stk_tune_find_parts(struct stk_tuner *t, const char *source, struct stk_err 
 size_t stk_tune_act_parts(const struct stk_tune *t, const struct stk_action *a,
                           struct stk_action *out);
 
-/* ---- combine.c: adds combinations of changes that have won. */
+/* ---- judge.c: adds combinations of changes that have won. */
 int stk_tune_combine(struct stk_tuner *t, struct stk_err *err);
 
 #endif
