@@ -189,6 +189,8 @@ struct stk_screen stk_screen_of(const struct stk_run *run, const char *subject,
 struct stk_say_how {
     const char *subject; /* what the result is of; NULL: an argument */
     size_t problems;     /* how many are listed; 0: as many as the kind says */
+    const void *style;   /* an option for fields that draw themselves */
+    const char *csv;     /* also writes the table of the kind there; NULL: not */
 };
 int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, const void *data,
                    const struct stk_say_how *how);

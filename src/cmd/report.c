@@ -485,7 +485,7 @@ const struct stk_cmd stk_cmd_report = {
         "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
         "where the time went, the run over time, the numbers, and what to change. Prints one "
         "screen; options select tables instead. docs/profile.md defines every number.\n\n"
-        "PROFILE can also be what --json of load, pack, verify or inspect wrote: its screen is drawn "
+        "PROFILE can also be what --json of load, pack, verify, inspect or scale wrote: its screen is drawn "
         "again.\n\n"
         "With a second profile, compares the two: times, requests, bytes, and the findings that "
         "are gone, left and new.\n\n"

@@ -28,6 +28,7 @@
 #include "advice/judge.h"
 #include "record/launch.h"
 #include "report/report.h"
+#include "result/page.h"
 #include "result/screen.h"
 
 /* ---- output ------------------------------------------------------------------------------- */
@@ -89,39 +90,37 @@ struct stk_screen stk_screen_of(const struct stk_run *run, const char *subject,
                                .out = out};
 }
 
-/* The screen is drawn from the members, as that of a result that was saved. */
-static int draw(const struct stk_run *run, const struct stk_result_kind *kind,
-                const struct stk_buf *members, const struct stk_say_how *how, struct stk_buf *out,
-                struct stk_err *err)
+static int write_csv(struct stk_run *run, const struct stk_result_kind *kind,
+                     const struct stk_jval *result, const char *path)
 {
-    const char *arg = kind->subject < run->opts.nargs ? run->opts.arg[kind->subject] : NULL;
-    struct stk_screen s = stk_screen_of(run, how && how->subject ? how->subject : arg, out);
-    struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jval *result;
-    s.problems = how ? how->problems : 0;
-    int rc = stk_json_parse(&arena, (const char *)members->data, members->len, &result, err);
-    if (!rc)
-        stk_screen_draw(kind, result, &s);
-    stk_arena_release(&arena);
+    struct stk_buf table = STK_BUF_INIT;
+    stk_csv_columns_draw(kind->csv, result, &table);
+    int rc = stk_put_output(run, path, &table, &run->err);
+    stk_buf_release(&table);
     return rc;
 }
 
+/* Everything is drawn from the members, as that of a result that was saved. */
 int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, const void *data,
                    const struct stk_say_how *how)
 {
-    struct stk_buf members = STK_BUF_INIT, out = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &members, false);
-    stk_jw_open(&w, '{');
-    stk_fields_put(kind->fields, data, &w);
-    stk_jw_close(&w, '}');
+    const char *arg = kind->subject < run->opts.nargs ? run->opts.arg[kind->subject] : NULL;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_screen s = stk_screen_of(run, how && how->subject ? how->subject : arg, &out);
+    struct stk_jval *result;
+    s.problems = how ? how->problems : 0;
+    s.style = how ? how->style : NULL;
     stk_fields_put(kind->fields, data, &run->json);
-    int rc = stk_buf_check(&members, &run->err);
-    rc = rc ? rc : draw(run, kind, &members, how, &out, &run->err);
-    stk_buf_release(&members);
-    if (rc)
-        stk_buf_release(&out);
-    return rc ? rc : stk_say_text(run, &out);
+    int rc = stk_result_fill(kind, data, &arena, &result, &run->err);
+    if (!rc) {
+        stk_screen_draw(kind, result, &s);
+        rc = stk_say_text(run, &out);
+    }
+    if (!rc && how && how->csv)
+        rc = write_csv(run, kind, result, how->csv);
+    stk_arena_release(&arena);
+    return rc;
 }
 
 unsigned stk_columns(const struct stk_run *run)

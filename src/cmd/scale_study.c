@@ -125,18 +125,6 @@ int stk_scale_read(struct stk_scale *s)
 
 /* ---- the result --------------------------------------------------------------------------- */
 
-static int write_csv(struct stk_run *run, const struct stk_scaling *all)
-{
-    const struct stk_scale_settings *s = run->settings;
-    struct stk_buf b = STK_BUF_INIT;
-    if (!s->csv)
-        return 0;
-    stk_scale_csv(all, &b);
-    int rc = stk_put_output(run, s->csv, &b, &run->err);
-    stk_buf_release(&b);
-    return rc;
-}
-
 static int write_study(struct stk_run *run, const struct stk_study *study)
 {
     const struct stk_scale_settings *s = run->settings;
@@ -150,15 +138,6 @@ static int write_study(struct stk_run *run, const struct stk_study *study)
     int rc = stk_put_output(run, s->save, &b, &run->err);
     stk_buf_release(&b);
     return rc;
-}
-
-static void show(const struct stk_run *run, const struct stk_scaling *all)
-{
-    const struct stk_scale_settings *s = run->settings;
-    struct stk_buf b = STK_BUF_INIT;
-    stk_scale_text(all, stk_columns(run), stk_term_utf8(), (enum stk_plot)s->plot, &b);
-    stk_say(run, "%s", stk_buf_cstr(&b));
-    stk_buf_release(&b);
 }
 
 /* A series without a good run is a problem; a failed run among good ones is a caution. */
@@ -187,11 +166,9 @@ static int compute(struct stk_scale *s, const struct stk_study *study)
         return stk_err_nomem(&run->err, sizeof *all);
     take_notes(s);
     int rc = stk_scaling_compute(study, &s->options, all, &run->err);
-    if (!rc) {
-        show(run, all);
-        stk_scale_json(all, &run->json);
-        rc = write_csv(run, all);
-    }
+    const enum stk_plot plot = (enum stk_plot)s->said->plot;
+    const struct stk_say_how how = {.style = &plot, .csv = s->said->csv};
+    rc = rc ? rc : stk_say_result(run, &stk_scale_kind, all, &how);
     rc = rc ? rc : write_study(run, study);
     rc = rc ? rc : status_of(all);
     stk_scaling_release(all);

@@ -78,7 +78,8 @@ void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findi
 
 /* [low, high], or null if it is unknown. */
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i);
-/* Null without runs. */
+/* A struct stk_verdict as a value, for a field; null without runs. */
+void stk_verdict_put(const void *verdict, struct stk_jw *w);
 void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v);
 
 #endif

@@ -10,6 +10,7 @@
 #include "report/inspect.h"
 #include "report/load.h"
 #include "report/pack.h"
+#include "report/scale.h"
 #include "report/stage.h"
 #include "report/stage_nodes.h"
 #include "report/stage_plan.h"
@@ -21,7 +22,8 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_load_kind,    &stk_pack_kind,    &stk_verify_kind, &stk_sample_kind,
     &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
     &stk_formats_kind, &stk_version_kind, &stk_bench_kind,
-    &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind, NULL};
+    &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind,
+    &stk_scale_kind, NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)

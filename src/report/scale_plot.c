@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "report/scale.h"
+#include "result/blocks.h"
 
 #define WIDTH_MAX 96
 #define HEIGHT    17
@@ -19,10 +20,10 @@ struct plot {
     uint32_t cell[HEIGHT][WIDTH_MAX];
     unsigned width;
     enum stk_plot kind;
-    bool log_x, log_y, utf8, shared;
+    bool log_x, log_y, utf8, shared, weak, rate;
     double x0, x1, y0, y1; /* of the axes, in their own scale */
-    const struct stk_scaling *all;
-    size_t base; /* the series with the slowest base */
+    const struct stk_jval *series, *base; /* base: the series with the slowest base */
+    const char *metric, *y, *y_interval; /* members of points */
 };
 
 static const uint32_t dots[] = {0x25cf, 0x25cb, 0x25a0, 0x25a1, 0x25b2, 0x25b3, 0x25c6, 0x25c7};
@@ -36,50 +37,44 @@ static uint32_t mark_of(const struct plot *p, size_t series)
 
 /* ---- what is drawn ------------------------------------------------------------------------ */
 
-/* The cost of N = 1 by the base of a series; NaN: it has no good run. */
-static double unit_cost(const struct stk_scaling_series *s)
+static size_t points_of(const struct plot *p, size_t series, const struct stk_jval **points)
 {
-    const struct stk_scaling_row *base = &s->row[s->base];
-    return s->base < s->nrows ? (double)base->n * base->work_cost : NAN;
+    *points = stk_json_get(&p->series->item[series], "points");
+    return stk_pg_has_rows(*points) ? (*points)->len : 0;
 }
 
-static size_t slowest_base(const struct stk_scaling *all)
+/* Calls f for every point of which there is a good run. */
+static void each_point(struct plot *p, void (*f)(struct plot *, size_t series,
+                                                 const struct stk_jval *point, void *user),
+                       void *user)
 {
-    size_t slow = 0;
-    for (size_t i = 1; i < all->nseries; i++)
-        if (!(unit_cost(&all->series[slow]) >= unit_cost(&all->series[i])) &&
-            !isnan(unit_cost(&all->series[i])))
-            slow = i;
-    return slow;
-}
-
-static double y_of(const struct plot *p, const struct stk_scaling_series *s,
-                   const struct stk_scaling_row *r)
-{
-    double common = unit_cost(&p->all->series[p->base]) / unit_cost(s);
-    return p->kind == STK_PLOT_SPEEDUP ? r->speedup * common : r->value;
+    const struct stk_jval *points;
+    for (size_t k = 0; k < p->series->len; k++)
+        for (size_t i = 0, n = points_of(p, k, &points); i < n; i++)
+            if (stk_pg_get(&points->item[i], "runs") > 0)
+                f(p, k, &points->item[i], user);
 }
 
 /* Unknown intervals are the point itself. */
-static struct stk_interval range_of(const struct plot *p, const struct stk_scaling_series *s,
-                                    const struct stk_scaling_row *r)
+static struct stk_interval range_of(const struct plot *p, const struct stk_jval *point)
 {
-    double y = y_of(p, s, r), common = y / r->speedup;
-    struct stk_interval i = r->value_ci;
-    if (p->kind == STK_PLOT_SPEEDUP)
-        i = (struct stk_interval){r->speedup_ci.lo * common, r->speedup_ci.hi * common};
+    const struct stk_jval *range = stk_json_get(point, p->y_interval);
+    double y = stk_pg_get(point, p->y);
+    struct stk_interval i = {stk_pg_get(range, "0"), stk_pg_get(range, "1")};
     return stk_interval_known(i) ? i : (struct stk_interval){y, y};
 }
 
 /* Twice the resources, twice as fast; in a weak study, in the same time. */
 static double ideal_at(const struct plot *p, double n)
 {
-    const struct stk_scaling_series *s = &p->all->series[p->base];
-    const struct stk_study *study = p->all->study;
+    const struct stk_jval *points = stk_json_get(p->base, "points");
+    double base_n = stk_pg_get(p->base, "base_n"), value = NAN;
     if (p->kind == STK_PLOT_SPEEDUP)
         return n;
-    double cost = study->weak ? s->row[s->base].cost.median : unit_cost(s) / n;
-    return study->metric && study->higher_better ? 1 / cost : cost;
+    for (size_t i = 0; stk_pg_has_rows(points) && i < points->len; i++)
+        if (stk_pg_get(&points->item[i], "n") == base_n)
+            value = stk_pg_get(&points->item[i], "value");
+    return p->weak ? value : p->rate ? value / base_n * n : value * base_n / n;
 }
 
 /* ---- axes --------------------------------------------------------------------------------- */
@@ -123,25 +118,21 @@ struct extent {
     double n_min, n_max, low, high;
 };
 
-static struct extent extent_of(const struct plot *p)
+static void extend(struct plot *p, size_t series, const struct stk_jval *point, void *user)
 {
-    struct extent e = {INFINITY, 0, INFINITY, 0};
-    for (size_t k = 0; k < p->all->nseries; k++)
-        for (size_t i = 0; i < p->all->series[k].nrows; i++) {
-            const struct stk_scaling_row *r = &p->all->series[k].row[i];
-            if (!r->runs)
-                continue;
-            struct stk_interval y = range_of(p, &p->all->series[k], r);
-            e = (struct extent){fmin(e.n_min, (double)r->n), fmax(e.n_max, (double)r->n),
-                                fmin(e.low, y.lo), fmax(e.high, y.hi)};
-        }
-    return e;
+    struct extent *e = user;
+    double n = stk_pg_get(point, "n");
+    struct stk_interval y = range_of(p, point);
+    (void)series;
+    *e = (struct extent){fmin(e->n_min, n), fmax(e->n_max, n), fmin(e->low, y.lo),
+                         fmax(e->high, y.hi)};
 }
 
 /* Axes that contain all points; with poor speedups the ideal may leave them. */
 static bool set_axes(struct plot *p)
 {
-    const struct extent e = extent_of(p);
+    struct extent e = {INFINITY, 0, INFINITY, 0};
+    each_point(p, extend, &e);
     bool speedup = p->kind == STK_PLOT_SPEEDUP;
     if (!(e.n_max > e.n_min) || !(e.high > 0))
         return false;
@@ -165,37 +156,26 @@ static void draw_ideal(struct plot *p)
     }
 }
 
-static void draw_interval(struct plot *p, const struct stk_scaling_series *s,
-                          const struct stk_scaling_row *r)
+static void draw_interval(struct plot *p, size_t series, const struct stk_jval *point, void *user)
 {
-    struct stk_interval i = range_of(p, s, r);
-    int x = column_at(p, (double)r->n), hi = row_at(p, i.hi);
+    struct stk_interval i = range_of(p, point);
+    int x = column_at(p, stk_pg_get(point, "n")), hi = row_at(p, i.hi);
+    (void)series;
+    (void)user;
     for (int y = row_at(p, i.lo); y <= hi && i.hi > i.lo; y++)
         put(p, x, y, p->utf8 ? 0x2502 : '|');
 }
 
-static void draw_point(struct plot *p, const struct stk_scaling_series *s,
-                       const struct stk_scaling_row *r, uint32_t mark)
+static void draw_point(struct plot *p, size_t series, const struct stk_jval *point, void *user)
 {
-    int x = column_at(p, (double)r->n), y = row_at(p, y_of(p, s, r));
-    uint32_t there = get(p, x, y), both = p->utf8 ? 0x25c9 : '8';
+    int x = column_at(p, stk_pg_get(point, "n")), y = row_at(p, stk_pg_get(point, p->y));
+    uint32_t there = get(p, x, y), both = p->utf8 ? 0x25c9 : '8', mark = mark_of(p, series);
     bool taken = there == both;
+    (void)user;
     for (size_t k = 0; k < MARKS && !taken; k++)
         taken = there == mark_of(p, k) && there != mark;
     p->shared = p->shared || taken;
     put(p, x, y, taken ? both : mark);
-}
-
-static void draw_series(const struct stk_scaling *all, struct plot *p)
-{
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++)
-            if (all->series[k].row[i].runs)
-                draw_interval(p, &all->series[k], &all->series[k].row[i]);
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++)
-            if (all->series[k].row[i].runs)
-                draw_point(p, &all->series[k], &all->series[k].row[i], mark_of(p, k));
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
@@ -249,35 +229,39 @@ static void write_rows(const struct plot *p, struct stk_buf *out)
 }
 
 /* Every measured N under its column, if there is room. */
-static void write_x_labels(const struct stk_scaling *all, const struct plot *p, struct stk_buf *out)
-{
+struct labels {
     char line[WIDTH_MAX + 32];
-    memset(line, ' ', sizeof line);
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++) {
-            const struct stk_scaling_row *r = &all->series[k].row[i];
-            char text[24];
-            int len = snprintf(text, sizeof text, "%llu", (unsigned long long)r->n);
-            int at = r->runs ? column_at(p, (double)r->n) - (len - 1) / 2 : -1;
-            if (at < 0 || at + len > (int)sizeof line - 1)
-                continue;
-            bool room = true;
-            for (int j = at ? at - 1 : 0; j <= at + len; j++)
-                room = room && line[j] == ' ';
-            if (room)
-                memcpy(line + at, text, (size_t)len);
-        }
+};
+
+static void add_label(struct plot *p, size_t series, const struct stk_jval *point, void *user)
+{
+    struct labels *l = user;
+    char text[24];
+    int len = snprintf(text, sizeof text, "%.0f", stk_pg_get(point, "n"));
+    int at = column_at(p, stk_pg_get(point, "n")) - (len - 1) / 2;
+    bool room = at >= 0 && at + len <= (int)sizeof l->line - 1;
+    (void)series;
+    for (int j = at > 0 ? at - 1 : 0; room && j <= at + len; j++)
+        room = l->line[j] == ' ';
+    if (room)
+        memcpy(l->line + at, text, (size_t)len);
+}
+
+static void write_x_labels(struct plot *p, struct stk_buf *out)
+{
+    struct labels l;
+    memset(l.line, ' ', sizeof l.line);
+    each_point(p, add_label, &l);
     stk_buf_printf(out, "%*s", LABEL + 1, "");
-    stk_buf_put(out, line, sizeof line - 1);
+    stk_buf_put(out, l.line, sizeof l.line - 1);
     end_line(out);
 }
 
-static void write_legend(const struct stk_scaling *all, const struct plot *p, unsigned columns,
-                         struct stk_buf *out)
+static void write_legend(const struct plot *p, unsigned columns, struct stk_buf *out)
 {
     size_t at = 0;
-    for (size_t k = 0; k < all->nseries; k++) {
-        const char *name = *all->series[k].from->name ? all->series[k].from->name : "measured";
+    for (size_t k = 0; k < p->series->len; k++) {
+        const char *name = stk_scale_series_word(stk_pg_text(&p->series->item[k], "name", ""));
         struct stk_buf b = STK_BUF_INIT;
         size_t w = stk_text_escape(&b, name, strlen(name), 30) + 4;
         if (at && at + w > columns) {
@@ -297,17 +281,16 @@ static void write_legend(const struct stk_scaling *all, const struct plot *p, un
 
 static void write_title(const struct plot *p, struct stk_buf *out)
 {
-    const struct stk_study *study = p->all->study;
-    const struct stk_scaling_series *s = &p->all->series[p->base];
-    const char *what = p->kind != STK_PLOT_SPEEDUP ? study->metric ? study->metric : "time, s"
-                       : study->weak               ? "scaled speedup"
+    const char *base = stk_pg_text(p->base, "name", "");
+    const char *what = p->kind != STK_PLOT_SPEEDUP ? p->metric ? p->metric : "time, s"
+                       : p->weak                   ? "scaled speedup"
                                                    : "speedup";
     stk_buf_printf(out, "%*s", LABEL, "");
     stk_text_escape(out, what, strlen(what), 30);
     stk_buf_puts(out, " over N");
-    if (p->kind == STK_PLOT_SPEEDUP && p->all->nseries > 1) {
+    if (p->kind == STK_PLOT_SPEEDUP && p->series->len > 1) {
         stk_buf_puts(out, ", against ");
-        stk_text_escape(out, s->from->name, strlen(s->from->name), 30);
+        stk_text_escape(out, base, strlen(base), 30);
         stk_buf_puts(out, " with N=1");
     }
     stk_buf_puts(out, p->log_x && p->log_y ? " (both axes to base 2)\n"
@@ -315,19 +298,31 @@ static void write_title(const struct plot *p, struct stk_buf *out)
                                            : "\n");
 }
 
-void stk_scale_plot(const struct stk_scaling *all, enum stk_plot kind, unsigned columns, bool utf8,
+void stk_scale_plot(const struct stk_jval *result, enum stk_plot kind, unsigned columns, bool utf8,
                     struct stk_buf *out)
 {
-    struct plot p = {.utf8 = utf8, .kind = kind, .all = all, .base = slowest_base(all)};
+    const struct stk_jval *series = stk_json_get(result, "series");
+    double base = stk_pg_get(result, "common_base");
+    struct plot p = {.utf8 = utf8, .kind = kind, .series = series};
+    if (kind == STK_PLOT_NONE || !stk_pg_has_rows(series) || !(base < (double)series->len))
+        return;
+    bool speedup = kind == STK_PLOT_SPEEDUP;
     unsigned room = columns > LABEL + 12 ? columns - LABEL - 4 : 8;
     p.width = room < WIDTH_MAX ? room : WIDTH_MAX;
     p.width = p.width > 64 ? 64 : p.width;
+    p.base = &series->item[(size_t)base];
+    p.metric = stk_pg_text(result, "study.metric", NULL);
+    p.weak = stk_pg_true(result, "study.weak");
+    p.rate = p.metric && stk_pg_true(result, "study.higher_is_better");
+    p.y = speedup ? "common_speedup" : "value";
+    p.y_interval = speedup ? "common_speedup_interval" : "value_interval";
     if (!set_axes(&p))
         return;
     draw_ideal(&p);
-    draw_series(all, &p);
+    each_point(&p, draw_interval, NULL);
+    each_point(&p, draw_point, NULL);
     write_title(&p, out);
     write_rows(&p, out);
-    write_x_labels(all, &p, out);
-    write_legend(all, &p, columns, out);
+    write_x_labels(&p, out);
+    write_legend(&p, columns, out);
 }

@@ -306,7 +306,7 @@ void stk_stage_compare_text(const struct stk_compare *c, unsigned columns, bool 
     write_forms(c, columns, utf8, out);
     if (most_times(c) > 1) {
         write_jobs(c, out);
-        stk_scale_plot(&c->scaling, STK_PLOT_TIME, columns, utf8, out);
+        stk_scaling_plot(&c->scaling, STK_PLOT_TIME, columns, utf8, out);
         stk_buf_putc(out, '\n');
     }
     say(c, NULL, columns, out);

@@ -243,20 +243,13 @@ void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns,
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i)
 {
     stk_jw_key(w, key);
-    if (!stk_interval_known(i)) {
-        stk_jw_null(w);
-        return;
-    }
-    stk_jw_open(w, '[');
-    stk_jw_f64(w, i.lo);
-    stk_jw_f64(w, i.hi);
-    stk_jw_close(w, ']');
+    stk_interval_put(i, w);
 }
 
-void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v)
+void stk_verdict_put(const void *verdict, struct stk_jw *w)
 {
+    const struct stk_verdict *v = verdict;
     char text[STK_VERDICT_TEXT];
-    stk_jw_key(w, key);
     if (isnan(v->times)) {
         stk_jw_null(w);
         return;
@@ -273,4 +266,10 @@ void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verd
         stk_jw_null(w);
     stk_jw_put_str(w, "text", stk_verdict_text(v, text, sizeof text));
     stk_jw_close(w, '}');
+}
+
+void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v)
+{
+    stk_jw_key(w, key);
+    stk_verdict_put(v, w);
 }

@@ -325,6 +325,11 @@ static void put_cell(struct stk_jw *w, const struct stk_jval *v, bool text)
         stk_jw_null(w);
 }
 
+void stk_pg_cell(struct stk_jw *w, const struct stk_jval *row, const struct stk_pg_column *c)
+{
+    put_cell(w, stk_pg_at(row, c->name), is_text(c->unit));
+}
+
 void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const char *text,
                      const struct stk_jval *rows, const struct stk_pg_column *c, size_t n)
 {
@@ -336,7 +341,7 @@ void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const 
             continue;
         stk_jw_open(w, '[');
         for (size_t k = 0; k < n; k++)
-            put_cell(w, stk_pg_at(&rows->item[i], c[k].name), is_text(c[k].unit));
+            stk_pg_cell(w, &rows->item[i], &c[k]);
         stk_jw_close(w, ']');
     }
     stk_pg_table_end(w);

@@ -69,6 +69,8 @@ struct stk_pg_column {
 void stk_pg_table(struct stk_jw *w, const char *id, const char *title, const char *text,
                   const struct stk_pg_column *column, size_t n);
 void stk_pg_table_end(struct stk_jw *w);
+/* A cell: the member of the row that the column names. */
+void stk_pg_cell(struct stk_jw *w, const struct stk_jval *row, const struct stk_pg_column *c);
 
 /* ---- from a --json result ------------------------------------------------------------------- */
 

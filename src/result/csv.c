@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/csv.h"
+#include "result/blocks.h"
 #include "result/page.h"
 
 static bool is_cell(const struct stk_result_field *f)
@@ -71,4 +72,32 @@ bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
         stk_buf_putc(out, '\n');
     }
     return true;
+}
+
+static void put_columns(const struct stk_result_csv *csv, const struct stk_jval *outer,
+                        const struct stk_jval *row, struct stk_buf *out)
+{
+    for (const struct stk_csv_member *c = csv->column; c->title; c++) {
+        const char *member = c->member ? c->member : c->title;
+        stk_buf_puts(out, c > csv->column ? "," : "");
+        put_cell(*member == '^' ? stk_pg_at(outer, member + 1) : stk_pg_at(row, member), out);
+    }
+    stk_buf_putc(out, '\n');
+}
+
+void stk_csv_columns_draw(const struct stk_result_csv *csv, const struct stk_jval *result,
+                          struct stk_buf *out)
+{
+    const struct stk_jval *rows = stk_json_get(result, csv->rows);
+    for (const struct stk_csv_member *c = csv->column; c->title; c++)
+        stk_buf_printf(out, "%s%s", c > csv->column ? "," : "", c->title);
+    stk_buf_putc(out, '\n');
+    for (size_t i = 0; stk_pg_has_rows(rows) && i < rows->len; i++) {
+        const struct stk_jval *row = &rows->item[i];
+        const struct stk_jval *inner = csv->inner ? stk_json_get(row, csv->inner) : NULL;
+        for (size_t k = 0; stk_pg_has_rows(inner) && k < inner->len; k++)
+            put_columns(csv, row, &inner->item[k], out);
+        if (!csv->inner)
+            put_columns(csv, NULL, row, out);
+    }
 }

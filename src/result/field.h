@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
+#include "base/stats.h"
 
 enum stk_unit {
     STK_U_PLAIN, /* a number without a unit */
@@ -45,13 +46,15 @@ enum stk_from_type {
     STK_FROM_STR,
     STK_FROM_CHARS, /* an array of char, NUL-terminated */
     STK_FROM_NS,    /* uint64_t nanoseconds, written in seconds */
+    STK_FROM_INTERVAL, /* [lowest, highest]; null if it is not known */
     /* A struct inside the struct, or that it points to: what a group is filled from, or `put`. */
     STK_FROM_STRUCT,
     STK_FROM_POINTER,
+    STK_FROM_ROWS, /* of a table: a pointer to `size` bytes each; their number is at `n` */
 };
 struct stk_from {
     enum stk_from_type type;
-    uint32_t at;
+    uint32_t at, n, size;
 };
 /* The member of a struct, by its type. */
 #define STK_FROM(type_, member)                                                                    \
@@ -61,6 +64,7 @@ struct stk_from {
             uint32_t: STK_FROM_U32,                                                                \
             int64_t: STK_FROM_I64,                                                                 \
             double: STK_FROM_F64,                                                                  \
+            struct stk_interval: STK_FROM_INTERVAL,                                                \
             bool: STK_FROM_BOOL,                                                                   \
             const char *: STK_FROM_STR,                                                            \
             char *: STK_FROM_STR),                                                                 \
@@ -69,6 +73,12 @@ struct stk_from {
 #define STK_FROM_AS(kind, type_, member)                                                           \
     {                                                                                              \
         STK_FROM_##kind, offsetof(type_, member)                                                   \
+    }
+
+#define STK_FROM_ARRAY(type_, member, number)                                                      \
+    {                                                                                              \
+        STK_FROM_ROWS, offsetof(type_, member), offsetof(type_, number),                           \
+            sizeof *((type_ *)0)->member                                                           \
     }
 
 /* Functions that give the value of a field, from a struct r of that type. */
@@ -102,7 +112,7 @@ enum stk_field_flag {
     STK_F_VERDICT = 1u << 2, /* prose: what the page says first */
     STK_F_SCREEN = 1u << 3,  /* on the screen only */
     STK_F_PAGE = 1u << 4,    /* on the page only */
-    STK_F_IF_SET = 1u << 5,  /* not shown if it is 0, false or empty */
+    STK_F_IF_SET = 1u << 5,  /* not shown if it is 0, false or empty; a column: if all are */
     STK_F_IF_MANY = 1u << 6, /* not shown if it is 0 or 1 */
     STK_F_KNOWN = 1u << 7,   /* filled with null if it is negative, 0 (of unsigned) or empty */
     STK_F_BAR = 1u << 8,     /* a column of shares: with a bar on the screen */
@@ -116,6 +126,9 @@ enum stk_field_flag {
     STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
     STK_F_ALWAYS = 1u << 14,  /* "not known" if it is null */
     STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
+    STK_F_NOTE = 1u << 18,    /* of a row: prose, no column, but a note of the page */
+    STK_F_MAP = 1u << 19,     /* a table whose rows are the members of an object */
+    STK_F_OWN_TITLE = 1u << 20, /* `titled` says only whether it is a plain number */
 };
 
 struct stk_screen;
@@ -132,6 +145,9 @@ struct stk_result_field {
      * the line of the field before it, and is not shown if that is not. */
     const char *say, *joins;
     const char *row; /* the title of the line, if several fields stand in it; of a group's first: its own */
+    /* A member of the result whose text, if there is one, is the title: the user's name for a plain
+     * number ("study.metric"). */
+    const char *titled;
     /* Give the value: a number (NaN: unknown), or any JSON. base: what `from` says, or all. */
     double (*number)(const void *base);
     void (*put)(const void *base, struct stk_jw *w);
@@ -169,6 +185,7 @@ struct stk_result_plot {
 
 struct stk_result_kind {
     const char *command;            /* whose --json writes it */
+    const char *page;               /* its name on the page; NULL: as the command */
     const char *doing;              /* "Loading", before what the result is of */
     size_t subject;                 /* which argument of the command that is */
     const struct stk_result_field *fields; /* members of the result */
@@ -182,8 +199,17 @@ struct stk_result_kind {
     /* Plots of its own on the page, before those of the tables. May be NULL. */
     void (*blocks)(const struct stk_jval *result, struct stk_jw *w);
     bool fits; /* its screen is as narrow as a terminal in a file, too */
+    const struct stk_result_csv *csv; /* the table of --csv (page.h); NULL: none */
+    bool gathered; /* on the page, several such results make one (report/html) */
     const char *needs, *lacks; /* a result without that member is refused, with these words */
 };
+
+extern const char stk_plus_minus[]; /* a title: "+-" on a terminal without UTF-8 */
+/* The field with the title and unit that it has in this result. */
+struct stk_result_field stk_field_in(const struct stk_result_field *f,
+                                     const struct stk_jval *result);
+/* Whether a column has anything to show. */
+bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *rows);
 
 /* The member of obj that a field describes; NULL: it is not there. */
 static inline const struct stk_jval *stk_field_of(const struct stk_result_field *f,
@@ -196,6 +222,11 @@ void stk_fields_put(const struct stk_result_field *f, const void *base, struct s
 /* An array: n structs of `size` bytes at `rows`. */
 void stk_rows_put(const struct stk_result_field *f, const void *rows, size_t n, size_t size,
                   struct stk_jw *w);
+/* A result as it is drawn, whether it was saved or just filled from `data`. In the arena. */
+int stk_result_fill(const struct stk_result_kind *kind, const void *data, struct stk_arena *arena,
+                    struct stk_jval **result, struct stk_err *err);
+/* An interval as a value; null if it is not known. */
+void stk_interval_put(struct stk_interval i, struct stk_jw *w);
 /* The value as people read it. v: NaN is unknown: "-". Renders into buf and returns it. */
 const char *stk_unit_text(enum stk_unit unit, double v, char *buf, size_t size);
 /* The name of the unit on the page and in the schema: "s", "B". */

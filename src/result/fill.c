@@ -36,6 +36,25 @@ static void put_signed(int64_t v, struct stk_jw *w)
         stk_jw_i64(w, v);
 }
 
+void stk_interval_put(struct stk_interval i, struct stk_jw *w)
+{
+    if (!stk_interval_known(i)) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '[');
+    stk_jw_f64(w, i.lo);
+    stk_jw_f64(w, i.hi);
+    stk_jw_close(w, ']');
+}
+
+static void put_rows(const struct stk_result_field *f, const void *base, struct stk_jw *w)
+{
+    const char *at = base;
+    stk_rows_put(f->of, *(const void *const *)(const void *)(at + f->from.at),
+                 *(const size_t *)(const void *)(at + f->from.n), f->from.size, w);
+}
+
 static void put_from(const struct stk_result_field *f, const void *base, struct stk_jw *w)
 {
     const void *at = (const char *)base + f->from.at;
@@ -49,6 +68,8 @@ static void put_from(const struct stk_result_field *f, const void *base, struct 
     case STK_FROM_STR: put_text(*(const char *const *)at, known, w); break;
     case STK_FROM_CHARS: put_text(at, known, w); break;
     case STK_FROM_NS: stk_jw_f64(w, 1e-9 * (double)*(const uint64_t *)at); break;
+    case STK_FROM_ROWS: put_rows(f, base, w); break;
+    case STK_FROM_INTERVAL: stk_interval_put(*(const struct stk_interval *)at, w); break;
     case STK_FROM_STRUCT:
     case STK_FROM_POINTER:
     case STK_FROM_NOTHING: break;
@@ -102,4 +123,21 @@ void stk_rows_put(const struct stk_result_field *f, const void *rows, size_t n, 
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
+}
+
+int stk_result_fill(const struct stk_result_kind *kind, const void *data, struct stk_arena *arena,
+                    struct stk_jval **result, struct stk_err *err)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &text, false);
+    stk_jw_open(&w, '{');
+    stk_fields_put(kind->fields, data, &w);
+    stk_jw_close(&w, '}');
+    int rc = stk_buf_check(&text, err);
+    const char *own = rc ? NULL : stk_arena_dup(arena, (const char *)text.data, text.len);
+    rc = rc ? rc : own ? stk_json_parse(arena, own, text.len, result, err)
+                       : stk_err_nomem(err, text.len);
+    stk_buf_release(&text);
+    return rc;
 }

@@ -14,7 +14,7 @@
 
 void stk_grid_init(struct stk_grid *t, const char *align)
 {
-    *t = (struct stk_grid){.align = align, .ncols = strlen(align)};
+    *t = (struct stk_grid){.align = align, .ncols = strlen(align), .gap = 2};
 }
 
 void stk_grid_release(struct stk_grid *t)
@@ -57,11 +57,22 @@ static void pad(struct stk_buf *out, size_t n)
         stk_buf_putc(out, ' ');
 }
 
-void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
+static size_t width_of(const struct stk_grid *t, unsigned indent)
 {
     size_t all = indent;
     for (size_t i = 0; i < t->ncols; i++)
-        all += t->width[i] + (i ? 2 : 0);
+        all += t->width[i] + (i ? t->gap : 0);
+    return all;
+}
+
+void stk_grid_narrow(struct stk_grid *t, unsigned indent, unsigned columns)
+{
+    t->gap = width_of(t, indent) > columns ? 1 : t->gap;
+}
+
+void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
+{
+    size_t all = width_of(t, indent);
     size_t *last = &t->width[t->ncols - 1];
     if (all > columns && t->align[t->ncols - 1] == 'w') {
         size_t others = all - *last;
@@ -150,8 +161,8 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
                 else
                     stk_buf_put(out, cell, n);
             }
-            at += t->width[i] + 2;
-            owed += (n ? 0 : w) + (right && n ? 0 : fill) + 2;
+            at += t->width[i] + t->gap;
+            owed += (n ? 0 : w) + (right && n ? 0 : fill) + t->gap;
             cell += n + 1;
         }
         stk_buf_putc(out, '\n');

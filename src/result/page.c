@@ -121,57 +121,155 @@ static void put_plot(const struct stk_result_plot *p, const struct stk_result_fi
     stk_pg_plot_end(w);
 }
 
-/* The members of nested objects are columns, too: "io.requests". */
-static size_t columns_of(const struct stk_result_field *of, const char *before, char (*name)[80],
-                         char (*title)[80], struct stk_pg_column *c, size_t n)
+/* The columns of a table, with the texts that they borrow. */
+struct columns {
+    const struct stk_jval *result, *rows;
+    const struct stk_result_field *inner; /* a table in each of the rows; NULL: the rows themselves */
+    size_t n;
+    struct stk_pg_column c[COLUMNS];
+    const char *(*word[COLUMNS])(const char *text);
+    char name[COLUMNS][80], title[COLUMNS][80];
+};
+
+static void add_column(const struct stk_result_field *f, const char *before, struct columns *t)
 {
-    for (; of->key && n < COLUMNS; of++) {
-        snprintf(name[n], sizeof name[n], "%s%s", before, of->key);
-        if (of->unit == STK_U_GROUP) {
+    const struct stk_result_field here = stk_field_in(f, t->result);
+    snprintf(t->name[t->n], sizeof t->name[0], "%s%s", before, f->key);
+    capital(here.title, t->title[t->n], sizeof t->title[0]);
+    t->c[t->n] = (struct stk_pg_column){
+        t->name[t->n], here.title == f->title ? t->title[t->n] : here.title,
+        stk_unit_name(here.unit)};
+    t->word[t->n++] = f->word;
+}
+
+static bool is_shown(const struct stk_result_field *f, const struct columns *t)
+{
+    bool shown = !t->inner && stk_column_shown(f, t->rows);
+    for (size_t i = 0; t->inner && i < t->rows->len && !shown; i++) {
+        const struct stk_jval *rows = stk_field_of(t->inner, &t->rows->item[i]);
+        shown = rows && rows->item && stk_column_shown(f, rows);
+    }
+    return shown;
+}
+
+/* The members of nested objects are columns, too: "io.requests". */
+static void add_columns(const struct stk_result_field *of, const char *before, struct columns *t)
+{
+    for (; of->key && t->n < COLUMNS; of++) {
+        if (of->unit == STK_U_GROUP && of->of) {
             char inside[80];
-            snprintf(inside, sizeof inside, "%.70s%s", name[n], *of->key ? "." : "");
-            n = columns_of(of->of, inside, name, title, c, n);
-        } else if (on_page(of) && of->unit < STK_U_LIST) {
-            c[n] = (struct stk_pg_column){name[n], capital(of->title, title[n], sizeof title[n]),
-                                          stk_unit_name(of->unit)};
-            n++;
+            snprintf(inside, sizeof inside, "%.38s%.38s%s", before, of->key, *of->key ? "." : "");
+            add_columns(of->of, inside, t);
+        } else if (on_page(of) && of->unit < STK_U_LIST && !(of->flags & STK_F_NOTE) &&
+                   (*before || is_shown(of, t))) {
+            add_column(of, before, t);
         }
     }
-    return n;
 }
 
-static void put_table(const struct stk_result_field *f, const struct stk_jval *rows, struct stk_jw *w)
+static void put_cells(const struct columns *t, size_t from, size_t to, const struct stk_jval *row,
+                      struct stk_jw *w)
 {
-    struct stk_pg_column c[COLUMNS];
-    char name[COLUMNS][80], title[COLUMNS][80], head[120], id[80];
-    size_t n = columns_of(f->of, "", name, title, c, 0);
-    snprintf(id, sizeof id, "%s-table", f->key);
-    stk_pg_table_of(w, f->plot ? id : f->key, capital(f->title, head, sizeof head), f->meaning,
-                    rows, c, n);
+    for (size_t i = from; i < to; i++) {
+        const char *text = t->word[i] ? stk_pg_text(row, t->name[i], NULL) : NULL;
+        if (text)
+            stk_jw_str(w, t->word[i](text));
+        else
+            stk_pg_cell(w, row, &t->c[i]);
+    }
 }
 
-static void put_blocks(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_jw *w)
+static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
+                      const struct stk_jval *result, struct stk_jw *w)
+{
+    struct columns t = {.result = result, .rows = rows};
+    char head[120], id[80];
+    add_columns(f->of, "", &t);
+    snprintf(id, sizeof id, "%s-table", f->key);
+    stk_pg_table(w, f->plot ? id : f->key, capital(f->title, head, sizeof head), f->meaning, t.c,
+                 t.n);
+    for (size_t i = 0; i < rows->len; i++) {
+        if (rows->item[i].type != STK_JOBJ)
+            continue;
+        stk_jw_open(w, '[');
+        put_cells(&t, 0, t.n, &rows->item[i], w);
+        stk_jw_close(w, ']');
+    }
+    stk_pg_table_end(w);
+}
+
+/* Tables inside the rows of a table become one, with the first column of the outer rows. */
+static void put_inner(const struct stk_result_field *outer, const struct stk_result_field *f,
+                      const struct stk_jval *rows, const struct stk_jval *result, struct stk_jw *w)
+{
+    struct columns t = {.result = result, .rows = rows, .inner = f};
+    char head[120];
+    add_column(outer->of, "", &t);
+    add_columns(f->of, "", &t);
+    stk_pg_table(w, f->key, capital(f->title, head, sizeof head), f->meaning, t.c, t.n);
+    for (size_t i = 0; i < rows->len; i++) {
+        const struct stk_jval *inner = stk_field_of(f, &rows->item[i]);
+        for (size_t k = 0; inner && k < inner->len && inner->item; k++) {
+            stk_jw_open(w, '[');
+            put_cells(&t, 0, 1, &rows->item[i], w);
+            put_cells(&t, 1, t.n, &inner->item[k], w);
+            stk_jw_close(w, ']');
+        }
+    }
+    stk_pg_table_end(w);
+}
+
+static void put_blocks_of(const struct stk_result_field *f, const struct stk_jval *obj,
+                          const struct stk_jval *result, struct stk_jw *w)
+{
+    const struct stk_jval *rows = stk_field_of(f, obj);
+    if (f->plot)
+        put_plot(f->plot, f->of, rows, w);
+    put_table(f, rows, result, w);
+    for (const struct stk_result_field *of = f->of; of->key; of++)
+        if (of->unit == STK_U_TABLE && on_page(of))
+            put_inner(f, of, rows, result, w);
+}
+
+static void put_blocks(const struct stk_result_field *f, const struct stk_jval *obj,
+                       const struct stk_jval *result, struct stk_jw *w)
 {
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
         if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ)
-            put_blocks(f->of, v, w);
-        if (f->unit != STK_U_TABLE || !on_page(f) || !stk_pg_has_rows(v))
-            continue;
-        if (f->plot)
-            put_plot(f->plot, f->of, v, w);
-        put_table(f, v, w);
+            put_blocks(f->of, v, result, w);
+        if (f->unit == STK_U_TABLE && on_page(f) && stk_pg_has_rows(v))
+            put_blocks_of(f, obj, result, w);
     }
 }
 
 /* ---- notes ------------------------------------------------------------------------------------- */
 
+/* "K80: Plateau: ...": sentences of rows that have a name. */
+static void put_row_notes(const struct stk_result_field *of, const struct stk_jval *row,
+                          struct stk_jw *w)
+{
+    const char *name = stk_pg_text(row, "name", "");
+    struct stk_buf text = STK_BUF_INIT;
+    for (; of->key; of++) {
+        const char *said = of->flags & STK_F_NOTE ? stk_pg_text(row, of->key, NULL) : NULL;
+        if (!said)
+            continue;
+        stk_buf_printf(&text, "%s%s%s", name, *name ? ": " : "", said);
+        stk_jw_str(w, stk_buf_cstr(&text));
+        stk_buf_reset(&text);
+    }
+    stk_buf_release(&text);
+}
+
 static void put_notes(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_jw *w)
 {
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
-        if (!v || f->flags & (STK_F_VERDICT | STK_F_SCREEN))
+        if (!v || f->flags & (STK_F_VERDICT | STK_F_SCREEN | STK_F_VIEW))
             continue;
+        for (size_t i = 0; f->unit == STK_U_TABLE && f->of && stk_pg_has_rows(v) && i < v->len; i++)
+            put_row_notes(f->of, &v->item[i], w);
         if (f->unit == STK_U_GROUP && v->type == STK_JOBJ)
             put_notes(f->of, v, w);
         else if (f->unit == STK_U_PROSE && v->type == STK_JSTR)
@@ -188,7 +286,7 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
 {
     char title[320];
     snprintf(title, sizeof title, "%s %.280s", kind->doing, subject);
-    stk_pg_begin(w, kind->command, name, title);
+    stk_pg_begin(w, kind->page ? kind->page : kind->command, name, title);
     struct stk_buf verdict = STK_BUF_INIT, caveat = STK_BUF_INIT;
     if (kind->caveat)
         kind->caveat(result, &caveat);
@@ -207,7 +305,7 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
     stk_pg_blocks(w);
     if (kind->blocks)
         kind->blocks(result, w);
-    put_blocks(kind->fields, result, w);
+    put_blocks(kind->fields, result, result, w);
     stk_jw_close(w, ']');
     stk_jw_key(w, "notes");
     stk_jw_open(w, '[');

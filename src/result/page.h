@@ -12,6 +12,19 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
 bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
                   const struct stk_jval *result, struct stk_buf *out);
 
+/* The table that a command writes as CSV: a row for each object of the array `rows` of the result,
+ * or of the arrays `inner` of its objects. Columns take a member, such as "value_interval.0";
+ * "^name" is one of the outer row. */
+struct stk_csv_member {
+    const char *title, *member; /* member NULL: as the title */
+};
+struct stk_result_csv {
+    const char *rows, *inner; /* inner: may be NULL */
+    const struct stk_csv_member *column; /* ends with a title of NULL */
+};
+void stk_csv_columns_draw(const struct stk_result_csv *csv, const struct stk_jval *result,
+                          struct stk_buf *out);
+
 /* The JSON Schema of the results of a kind, as a value. */
 void stk_schema_draw(const struct stk_result_kind *kind, struct stk_jw *w);
 

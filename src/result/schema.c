@@ -22,7 +22,7 @@ static void put_properties(const struct stk_result_field *f, struct stk_jw *w);
 
 static void put_field(const struct stk_result_field *f, struct stk_jw *w)
 {
-    const char *type = type_of(f->unit), *unit = stk_unit_name(f->unit);
+    const char *type = f->flags & STK_F_MAP ? "object" : type_of(f->unit), *unit = stk_unit_name(f->unit);
     stk_jw_key(w, f->key);
     stk_jw_open(w, '{');
     if (f->title)
@@ -31,14 +31,14 @@ static void put_field(const struct stk_result_field *f, struct stk_jw *w)
         stk_jw_put_str(w, "description", f->meaning);
     if (type) {
         const char *const types[] = {type, "null"};
-        stk_jw_put_strs(w, "type", types, f->unit == STK_U_FLAG ? 1 : 2);
+        stk_jw_put_strs(w, "type", types, f->unit == STK_U_FLAG && !(f->flags & STK_F_KNOWN) ? 1 : 2);
     }
     if (f->unit < STK_U_FLAG && *unit)
         stk_jw_put_str(w, "unit", unit);
     if (f->unit == STK_U_GROUP && f->of)
         put_properties(f->of, w);
     if (f->unit == STK_U_TABLE && f->of) {
-        stk_jw_key(w, "items");
+        stk_jw_key(w, f->flags & STK_F_MAP ? "additionalProperties" : "items");
         stk_jw_open(w, '{');
         stk_jw_put_str(w, "type", "object");
         put_properties(f->of, w);

@@ -2,6 +2,7 @@
 #include "result/screen.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 
 #define INDENT    2
 #define BAR_WIDTH 30
+#define TITLE_MAX 24 /* of a column */
 
 /* ---- parts and rows ------------------------------------------------------------------------- */
 
@@ -39,6 +41,17 @@ void stk_screen_row(struct stk_screen *s, const char *title, const char *text)
         s->in_grid = true;
     }
     stk_grid_row(&s->grid, title, text);
+}
+
+void stk_screen_say(struct stk_screen *s, const char *fmt, ...)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    stk_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    stk_report_wrapped(stk_buf_cstr(&text), INDENT, s->columns, s->out);
+    stk_buf_release(&text);
 }
 
 static void put_prose(const char *text, struct stk_screen *s)
@@ -108,9 +121,19 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
-static bool is_column(const struct stk_result_field *f)
+/* rows: NULL inside an object of them. */
+static bool is_column(const struct stk_result_field *f, const struct stk_jval *rows)
 {
-    return f->title && !(f->flags & (STK_F_PAGE | STK_F_REMARK)) && f->unit < STK_U_GROUP;
+    return f->title && !(f->flags & (STK_F_PAGE | STK_F_REMARK | STK_F_NOTE)) &&
+           f->unit < STK_U_GROUP && (!rows || stk_column_shown(f, rows));
+}
+
+static void put_title(const struct stk_result_field *f, const struct stk_screen *s,
+                      struct stk_buf *cells)
+{
+    const char *title = f->title == stk_plus_minus && !s->utf8 ? "+-" : f->title;
+    stk_text_escape(cells, title, strlen(title), TITLE_MAX);
+    stk_buf_putc(cells, '\0');
 }
 
 static void put_cell(const struct stk_result_field *f, const struct stk_jval *v,
@@ -136,7 +159,7 @@ static void put_bar(const struct stk_jval *v, double most, bool utf8, struct stk
 static double largest(const struct stk_jval *rows, const char *key)
 {
     double most = 0;
-    for (size_t i = 0; i < rows->len; i++) {
+    for (size_t i = 0; rows && i < rows->len; i++) {
         const struct stk_jval *v = stk_json_get(&rows->item[i], key);
         most = v && v->f > most ? v->f : most;
     }
@@ -145,29 +168,31 @@ static double largest(const struct stk_jval *rows, const char *key)
 
 /* The cells of a row; the columns of an object in it stand beside the others. */
 static void put_row(const struct stk_result_field *f, const struct stk_jval *row,
-                    const struct stk_jval *rows, bool utf8, struct stk_buf *cells)
+                    const struct stk_jval *rows, const struct stk_screen *s, struct stk_buf *cells)
 {
     for (; f->key; f++) {
         if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
-            put_row(f->of, stk_field_of(f, row), rows, utf8, cells);
-        if (!is_column(f))
+            put_row(f->of, stk_field_of(f, row), NULL, s, cells);
+        if (!is_column(f, rows))
             continue;
-        put_cell(f, stk_json_get(row, f->key), cells);
+        const struct stk_result_field here = stk_field_in(f, s->result);
+        put_cell(&here, stk_json_get(row, f->key), cells);
         if (f->flags & STK_F_BAR)
-            put_bar(stk_json_get(row, f->key), largest(rows, f->key), utf8, cells);
+            put_bar(stk_json_get(row, f->key), largest(rows, f->key), s->utf8, cells);
     }
 }
 
 /* The titles, and one letter per column, as of a grid. Returns how many there are. */
-static size_t put_titles(const struct stk_result_field *f, char *align, size_t n,
-                         struct stk_buf *cells)
+static size_t put_titles(const struct stk_result_field *f, const struct stk_jval *rows,
+                         const struct stk_screen *s, char *align, size_t n, struct stk_buf *cells)
 {
     for (; f->key && n + 2 <= STK_GRID_COLUMNS; f++) {
         if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
-            n = put_titles(f->of, align, n, cells);
-        if (!is_column(f))
+            n = put_titles(f->of, NULL, s, align, n, cells);
+        if (!is_column(f, rows))
             continue;
-        stk_buf_put(cells, f->title, strlen(f->title) + 1);
+        const struct stk_result_field here = stk_field_in(f, s->result);
+        put_title(&here, s, cells);
         align[n++] = f->flags & STK_F_CUT       ? 'b'
                      : f->flags & STK_F_CUT_END ? 'e'
                      : f->flags & STK_F_WRAP    ? 'w'
@@ -232,22 +257,17 @@ static bool is_among(const struct stk_result_field *f, const struct stk_jval *ro
     return larger < f->most;
 }
 
-static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
+void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *rows,
                       struct stk_screen *s)
 {
     char align[STK_GRID_COLUMNS + 1];
     struct stk_buf cells = STK_BUF_INIT;
     struct stk_grid t;
-    size_t n = put_titles(f->of, align, 0, &cells), shown = 0;
-    for (size_t i = 0; i < rows->len; i++)
-        shown += has(&rows->item[i], f->only);
-    if (!shown || shown < f->least || !n) {
+    size_t n = put_titles(f->of, rows, s, align, 0, &cells);
+    if (!n) {
         stk_buf_release(&cells);
         return;
     }
-    stk_screen_part(s);
-    if (f->flags & STK_F_NAMED)
-        stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
     stk_grid_init(&t, align);
     stk_grid_cells(&t, &cells);
     for (size_t i = 0; i < rows->len; i++) {
@@ -259,9 +279,10 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
         }
         if (!has(&rows->item[i], f->only) || (f->by && !is_among(f, rows, i)))
             continue;
-        put_row(f->of, &rows->item[i], rows, s->utf8, &cells);
+        put_row(f->of, &rows->item[i], rows, s, &cells);
         stk_grid_cells(&t, &cells);
     }
+    stk_grid_narrow(&t, INDENT, s->columns);
     stk_grid_fit(&t, INDENT, s->table_columns);
     stk_grid_render(&t, INDENT, s->out);
     stk_grid_release(&t);
@@ -269,6 +290,20 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     put_remarks(f, rows, s);
     if (f->say && (!f->by || rows->len > f->most))
         stk_report_wrapped(f->say, INDENT, s->columns, s->out);
+}
+
+static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
+                      struct stk_screen *s)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < rows->len; i++)
+        shown += has(&rows->item[i], f->only);
+    if (!shown || shown < f->least)
+        return;
+    stk_screen_part(s);
+    if (f->flags & STK_F_NAMED)
+        stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
+    stk_screen_table(f, rows, s);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------ */
@@ -328,6 +363,7 @@ static bool is_figure(const struct stk_result_field *f)
 static bool is_sound(const struct stk_result_field *f, const struct stk_jval *v)
 {
     return f->unit == STK_U_TEXT || f->unit == STK_U_PROSE   ? v->type == STK_JSTR
+           : f->flags & STK_F_MAP                            ? v->type == STK_JOBJ
            : f->unit == STK_U_LIST || f->unit == STK_U_TABLE ? v->type == STK_JARR
            : f->unit == STK_U_GROUP                          ? v->type == STK_JOBJ
                                                              : true;
@@ -399,6 +435,7 @@ void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *
                      struct stk_screen *s)
 {
     struct row r = {0};
+    s->result = result;
     s->table_columns = kind->fits ? s->columns : s->table_columns;
     draw_head(kind->fields, result, s);
     if (s->any)

@@ -13,8 +13,10 @@ struct stk_screen {
     unsigned columns, table_columns; /* of sentences; of rows and tables, which a file has whole */
     bool utf8;
     size_t problems; /* shown at most; 0: as many as the field says */
+    const void *style; /* an option for fields that draw themselves; NULL: none */
     /* Of the renderer. */
     struct stk_buf *out;
+    const struct stk_jval *result;
     struct stk_grid grid;
     bool in_grid, any;
 };
@@ -29,6 +31,11 @@ void stk_screen_row(struct stk_screen *s, const char *title, const char *text);
 void stk_screen_end(struct stk_screen *s);
 /* The same, and begins a part of its own: an empty line stands before it. */
 void stk_screen_part(struct stk_screen *s);
+/* A table as the field describes it, in the part that has begun. */
+void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *rows,
+                      struct stk_screen *s);
+/* A sentence in the part that has begun, indented. */
+void stk_screen_say(struct stk_screen *s, const char *fmt, ...) STK_PRINTF(2, 3);
 
 /* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
 void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "result/field.h"
+#include "result/blocks.h"
 
 static uint64_t nearest(double v)
 {
@@ -113,6 +113,28 @@ void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, 
         stk_unit_text(f->unit, number ? v->f : NAN, text, sizeof text);
         stk_buf_puts(out, !number && f->flags & STK_F_ALWAYS ? "not known" : text);
     }
+}
+
+const char stk_plus_minus[] = "\xc2\xb1";
+
+struct stk_result_field stk_field_in(const struct stk_result_field *f,
+                                     const struct stk_jval *result)
+{
+    struct stk_result_field here = *f;
+    const char *title = f->titled ? stk_pg_text(result, f->titled, NULL) : NULL;
+    if (title) {
+        here.title = f->flags & STK_F_OWN_TITLE ? f->title : title;
+        here.unit = STK_U_PLAIN;
+    }
+    return here;
+}
+
+bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *rows)
+{
+    for (size_t i = 0; f->flags & STK_F_IF_SET && i < rows->len; i++)
+        if (stk_field_shown(f, stk_json_get(&rows->item[i], f->key)))
+            return true;
+    return !(f->flags & STK_F_IF_SET);
 }
 
 bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v)

@@ -14,9 +14,8 @@
 
 #define SUPERLINEAR 1.05 /* higher efficiency makes the base suspicious */
 
-const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size)
+const char *stk_scaling_n_of(const char *unit, uint64_t n, char *buf, size_t size)
 {
-    const char *unit = s->study->unit;
     size_t len = unit ? strlen(unit) : 0;
     if (!unit)
         snprintf(buf, size, "N=%llu", (unsigned long long)n);
@@ -24,6 +23,11 @@ const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, si
         snprintf(buf, size, "%llu %.*s", (unsigned long long)n,
                  (int)(n == 1 && len > 1 && unit[len - 1] == 's' ? len - 1 : len), unit);
     return buf;
+}
+
+const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size)
+{
+    return stk_scaling_n_of(s->study->unit, n, buf, size);
 }
 
 /* ---- gathering ---------------------------------------------------------------------------- */
@@ -434,6 +438,37 @@ static int compute_series(struct stk_scaling *all, size_t index, struct stk_err 
     return stk_scaling_cautions(all, index, err);
 }
 
+/* ---- speedups of all series against one base ------------------------------------------------- */
+
+/* The cost of N = 1 by the base of a series; NaN: it has no good run. */
+static double unit_cost(const struct stk_scaling_series *s)
+{
+    const struct stk_scaling_row *base = &s->row[s->base];
+    return s->base < s->nrows ? (double)base->n * base->work_cost : NAN;
+}
+
+double stk_scaling_speedup(const struct stk_scaling *s, double n, double cost)
+{
+    return unit_cost(&s->series[s->slowest]) / (s->study->weak ? cost / n : cost);
+}
+
+static void set_common_speedups(struct stk_scaling *all)
+{
+    const struct stk_scaling_series *s = all->series;
+    for (size_t i = 1; i < all->nseries; i++)
+        if (!(unit_cost(&s[all->slowest]) >= unit_cost(&s[i])) && !isnan(unit_cost(&s[i])))
+            all->slowest = i;
+    for (size_t k = 0; k < all->nseries; k++) {
+        double common = unit_cost(&s[all->slowest]) / unit_cost(&s[k]);
+        for (size_t i = 0; i < s[k].nrows; i++) {
+            struct stk_scaling_row *r = &s[k].row[i];
+            r->common_speedup = r->speedup * common;
+            r->common_speedup_ci = (struct stk_interval){r->speedup_ci.lo * common,
+                                                         r->speedup_ci.hi * common};
+        }
+    }
+}
+
 int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_options *o,
                         struct stk_scaling *out, struct stk_err *err)
 {
@@ -446,9 +481,11 @@ int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_
         rc = compute_series(out, i, err);
     for (size_t i = 0; i < o->nnotes && out->nseries && !rc; i++)
         rc = stk_scaling_warn(out, 0, "conditions", err, "%s", o->note + i * o->note_size);
-    if (!rc)
-        stk_scaling_place(out);
-    return rc ? rc : stk_scaling_compare(out, err);
+    if (rc)
+        return rc;
+    set_common_speedups(out);
+    stk_scaling_place(out);
+    return stk_scaling_compare(out, err);
 }
 
 void stk_scaling_release(struct stk_scaling *s)

@@ -57,6 +57,10 @@ struct stk_scaling_row {
     double wall_s;
     double speedup; /* against N = 1, or against base_n, assumed to be perfect */
     struct stk_interval speedup_ci;
+    /* The same against N = 1 of the series whose base is the slowest: a series that is faster has
+     * more of it. */
+    double common_speedup;
+    struct stk_interval common_speedup_ci;
     double efficiency, karp_flatt;
     double cores, gpus, nodes; /* allocated */
     double su_per_hour;        /* of the allocation */
@@ -160,6 +164,7 @@ struct stk_scaling {
     struct stk_scaling_options o;
     struct stk_scaling_series series[STK_STUDY_SERIES_MAX];
     size_t nseries;
+    size_t slowest; /* the series with the slowest base: of common_speedup */
     struct stk_caution *caution;
     size_t ncautions;
     struct stk_comparison *comparison;
@@ -171,8 +176,11 @@ struct stk_scaling {
 int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_options *o,
                         struct stk_scaling *out, struct stk_err *err);
 void stk_scaling_release(struct stk_scaling *s);
+/* common_speedup for a cost at n, as of a law. */
+double stk_scaling_speedup(const struct stk_scaling *s, double n, double cost);
 
-/* "6 GPUs", "N=6". */
+/* "6 GPUs", "N=6": with the unit of N, which may be NULL. */
+const char *stk_scaling_n_of(const char *unit, uint64_t n, char *buf, size_t size);
 const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size);
 /* Copies the costs of the good runs of an N, in the order of running, to v (room for row->runs). */
 size_t stk_scaling_costs(const struct stk_scaling *s, const struct stk_scaling_series *series,

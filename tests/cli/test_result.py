@@ -15,7 +15,8 @@ RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing
            "verify": ["verify", "packed"], "inspect": ["inspect", "images"], "sample": ["inspect", "packed", "--sample", "1"],
            "damaged": ["verify", "damaged"], "doctor": ["doctor", "--quick"], "formats": ["formats"], "version": ["version"],
            "stage": ["stage", "images", "tier"], "sets": ["stage", "--list", "images", "tier"], "plan": ["stage", "images", "other", "--dry-run"],
-           "bench": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--ranks", "3", "--generate"]}
+           "bench": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--ranks", "3", "--generate"],
+           "scale": ["scale", "--from", "times.csv", "--predict", "9,99"], "rates": ["scale", "--from", "rates.csv", "--weak"]}
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,9 @@ def site(tmp_path_factory):
         (tmp / f"images/{'ab'[i % 2]}/{i}.bin").write_bytes(os.urandom(100 + 700 * i))
     (tmp / "w.yaml").write_text("name: small\ndataset: {format: tfrecord, files: 6, samples_per_file: 40, record: 1000}\n"
                                 "training: {batch: 4, compute: 10ms}\ncheckpoint: {every: 6, files: 100000}\n")
+    (tmp / "times.csv").write_text("n,time,series,cores,status\n" + "".join(f"{n},{8 / n + 1},{s},{n},ok\n" for n in (1, 2, 4, 8) for s in "ab")
+                                   + "16,,a,16,FAILED\n")
+    (tmp / "rates.csv").write_text("n,images/s\n" + "".join(f"{n},{50 * n - k}\n" for n in (1, 2, 4) for k in range(3)))
     return tmp
 
 
@@ -99,8 +103,11 @@ def test_results_of_strangers(stoker, tmp_path):
     evil = "\x1b[2J\u202e"
     for result in [{}, {"samples": evil, "epochs": [1, {"epoch": evil}], "warnings": [evil, 3], "problems": [evil]},
                    {"problems": [{"path": evil, "offset": evil, "what": 3}], "state": evil, "left_out": [{"names": [evil], "why": evil}]},
-                   {"samples": 1, "advice": evil, "first_classes": [evil], "classes": 3, "fields": [{"preview": evil}], "problems": 3}]:
-        for command in ("load", "pack", "verify", "inspect"):
+                   {"samples": 1, "advice": evil, "first_classes": [evil], "classes": 3, "fields": [{"preview": evil}], "problems": 3},
+                   {"series": [1, {"name": evil, "base_n": 1, "law_text": evil, "recommended": {evil: {"n": evil}}, "su_missing": [evil, 3],
+                                   "points": [{"n": 1, "runs": 1, "value": 2, "failure": evil}, 5, {"n": 1e300, "runs": 1, "value": 1e300}]}],
+                    "common_base": 1, "study": {"metric": evil, "unit": evil}, "cautions": [{"series": 1, "text": evil}], "comparisons": [evil]}]:
+        for command in ("load", "pack", "verify", "inspect", "scale"):
             (tmp_path / "x.json").write_text(json.dumps({"schema": 1, "command": command, "arguments": [evil], "result": result}))
             done = stoker("report", tmp_path / "x.json", rc=None)
             assert done.rc in (0, 4) and "\x1b" not in done.out + done.err and "\u202e" not in done.out + done.err

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "report/scale.h"
+#include "result/page.h"
+#include "result/screen.h"
 
 /* What was read can be written and read again. */
 static void write_and_read(const struct stk_study *s)
@@ -36,23 +38,25 @@ static void compute(const struct stk_study *s)
                                     .throughput = s->nruns % 2,
                                     .seed = 1};
     struct stk_scaling *all = calloc(1, sizeof *all);
+    enum stk_plot plot = (enum stk_plot)(s->nruns % 4);
     struct stk_buf b = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_screen screen = {
+        .columns = 80, .table_columns = 80, .utf8 = s->nseries % 2, .style = &plot, .out = &b};
     struct stk_jval *v;
     struct stk_jw w;
     if (all && stk_scaling_compute(s, &o, all, NULL) == 0) {
-        stk_scale_text(all, 80, s->nseries % 2, (enum stk_plot)(s->nruns % 4), &b);
-        stk_fuzz_touch(b.data, b.len);
-        stk_buf_reset(&b);
-        stk_scale_csv(all, &b);
-        stk_fuzz_touch(b.data, b.len);
-        stk_buf_reset(&b);
-        stk_jw_init(&w, &b, true);
-        stk_jw_open(&w, '{');
-        stk_scale_json(all, &w);
-        stk_jw_close(&w, '}');
-        if (stk_json_parse(&arena, (const char *)b.data, b.len, &v, NULL))
+        if (stk_result_fill(&stk_scale_kind, all, &arena, &v, NULL))
             stk_fuzz_broken("results are written as JSON");
+        stk_screen_draw(&stk_scale_kind, v, &screen);
+        stk_fuzz_touch(b.data, b.len);
+        stk_buf_reset(&b);
+        stk_csv_columns_draw(stk_scale_kind.csv, v, &b);
+        stk_fuzz_touch(b.data, b.len);
+        stk_buf_reset(&b);
+        stk_jw_init(&w, &b, false);
+        stk_page_draw(&stk_scale_kind, "study", "N", v, &w);
+        stk_fuzz_touch(b.data, b.len);
     }
     if (all)
         stk_scaling_release(all);

@@ -198,9 +198,8 @@ def test_studies_and_loads_too(opened, results):
                         "--json", results["dir"] / "costly.json") and json.loads((results["dir"] / "costly.json").read_text())["result"]["series"][0]
     run_stoker("report", results["dir"] / "costly.json", "-o", results["dir"] / "costly.html")
     data = json.loads(re.search(r'id="data">(.*?)</script>', (results["dir"] / "costly.html").read_text(), re.S).group(1))["results"][0]
-    blocks = {b["id"]: b["rows"] for b in data["blocks"] if b["is"] == "table"}
-    assert [r[9] for r in blocks["points"]] == [p["su"] for p in costly["points"]] and costly["points"][0]["su"]
-    assert {r[1]: r[2] for r in blocks["recommended"]} == {w: c["n"] for w, c in costly["recommended"].items()}
+    assert [r["su"] for r in rows_of(data, "points")] == [p["su"] for p in costly["points"]] and costly["points"][0]["su"]
+    assert {r["wish"]: r["n"] for r in rows_of(data, "recommended")} == {w: c["n"] for w, c in costly["recommended"].items()}
     load = json.loads((results["dir"] / "load.json").read_text())["result"]
     assert [r["Time"] for r in cells(browser, f"r{at['load']}-epochs-table")] == [e["load_seconds"] for e in load["epochs"]]
     assert float(browser.js(f"return document.querySelector('#r{at['load']} .big strong').dataset.value")) == load["samples_per_second"]
@@ -703,6 +702,11 @@ def blocks_of(result):
     return {b["id"]: b for b in result["blocks"]}
 
 
+def rows_of(result, table):
+    table = blocks_of(result)[table]
+    return [dict(zip([c["name"] for c in table["columns"]], row)) for row in table["rows"]]
+
+
 def test_a_darshan_log_too(results, tmp_path):
     log = ROOT / "tests/data/darshan/mpi.txt"
     run_stoker("report", log, "-o", tmp_path / "page.html")
@@ -726,7 +730,7 @@ def test_results_of_one_name_are_told_apart(results, tmp_path):
     assert [r["name"] for r in shown] == ["a/profile", "b/profile", "load.json", "load.json (2)", "a/study, b/study", "profiles side by side"]
     for letter, series in zip("ab", ("a/study", "b/study")):
         said = json.loads((tmp / f"scale-{letter}.json").read_text())["result"]["series"][0]["points"]
-        mine = [(r[1], r[2], r[4]) for r in blocks_of(shown[4])["points"]["rows"] if r[0] == series]
+        mine = [(r["n"], r["runs"], r["value"]) for r in rows_of(shown[4], "points") if r["name"] == series]
         assert mine == [(p["n"], p["runs"], p["value"]) for p in said]
     assert {s["name"] for s in blocks_of(shown[5])["sizes"]["panels"][0]["series"]} == {"a/profile", "b/profile"}
     assert shown[5]["number"]["what"] == "as fast as a/profile, from one run each" and shown[5]["verdict"].startswith("b/profile took ")
@@ -741,7 +745,7 @@ def test_series_of_one_name_in_two_studies_stay_two(tmp_path):
     if "built without the page" in done.err:
         pytest.skip("this build has no page: Node.js or its libraries are missing")
     study, = data_of(tmp_path / "page.html")
-    assert [(r[0], r[1], r[4]) for r in blocks_of(study)["points"]["rows"]] == \
+    assert [(r["name"], r["n"], r["value"]) for r in rows_of(study, "points")] == \
         [("gpu", n, 8 / n) for n in (1, 2, 4)] + [("y: gpu", n, 16 / n) for n in (1, 2, 4)]
 
 
@@ -755,7 +759,7 @@ def test_the_headline_of_two_curves_is_of_one_n(tmp_path):
     if "built without the page" in done.err:
         pytest.skip("this build has no page: Node.js or its libraries are missing")
     study, = data_of(tmp_path / "page.html")
-    assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast with N=4: RTX against K80 (not known)"
+    assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast: with N=4, RTX against K80 (not known)"
     assert study["verdict"].startswith("Request: K80 N=4 (balanced, not known), RTX N=6 (balanced, not known). RTX against K80: with N=1 not known")
 
 
@@ -774,11 +778,8 @@ def test_a_study_says_on_the_page_what_the_screen_says(rows, tmp_path):
         assert " ".join(note.split()) in said
     for opening in ("Law: ", "Plateau: ", "Peak: "):
         assert (opening in said) == any(n.startswith(opening) for n in study["notes"])
-    for fact in study["facts"]:
-        if fact["name"] in ("Serial part", "Plateau"):
-            assert all(part in said for part in fact["value"].split("; "))
-    for row in blocks_of(study)["recommended"]["rows"]:
-        assert f"{row[3]}; {row[4]}." in said
+    for row in rows_of(study, "recommended"):
+        assert f"{row['sentence']}; {row['reason']}." in said
 
 
 def test_a_comparison_of_one_form_has_its_verdict(tmp_path):

@@ -9,7 +9,7 @@ WORDS = re.compile(r"within (the|its) noise|(clear|edge) of the noise|clearly (f
                    r"|(times|x) as fast as|not slower|a difference up to|about the same|no clear gain"
                    r"|equally fast|the fastest here|delivers the most", re.I)
 # A ratio as it was measured, which says so or has its verdict beside it, and what a law or a model gives.
-MEASURED = {"src/scaling/advise_n.c", "src/report/scale_text.c", "src/scaling/caution.c"}
+MEASURED = {"src/scaling/advise_n.c", "src/report/scale.c", "src/scaling/caution.c"}
 
 
 def strings(path):

@@ -90,7 +90,8 @@ static int add_input(struct stk_page *page, const char *path, const char *name, 
     in.root = file.root;
     in.command = file.command;
     in.result = file.result;
-    if (!rc && file.kind) {
+    bool drawn = file.kind && !file.kind->gathered;
+    if (!rc && drawn) {
         stk_page_draw(file.kind, name, file.subject, in.result, &page->w);
         for (size_t i = 0; !rc && stk_pg_kinds[i]; i++)
             if (stk_pg_kinds[i]->keep && strcmp(stk_pg_kinds[i]->command, in.command) == 0)
@@ -98,7 +99,7 @@ static int add_input(struct stk_page *page, const char *path, const char *name, 
     }
     else
         rc = rc ? rc : find_kind(&in, &kind, err);
-    if (!rc && !file.kind)
+    if (!rc && !drawn)
         rc = kind->add(page, &in, err);
     stk_result_file_release(&file);
     return rc;
