@@ -22,13 +22,18 @@
 
 /* ---- a conversation -------------------------------------------------------------------------- */
 
-static int begin(void *user)
+void stk_helper_close(int but)
 {
-    const struct stk_helper *h = user;
-    unsigned first = STDERR_FILENO + 1, keep = h->keep < 0 ? 0 : (unsigned)h->keep;
+    unsigned first = STDERR_FILENO + 1, keep = but < 0 ? 0 : (unsigned)but;
     if (keep > first)
         (void)syscall(SYS_close_range, first, keep - 1, 0);
     (void)syscall(SYS_close_range, keep < first ? first : keep + 1, ~0u, 0);
+}
+
+static int begin(void *user)
+{
+    const struct stk_helper *h = user;
+    stk_helper_close(h->keep);
     return h->run(h->user);
 }
 

@@ -30,6 +30,9 @@ struct stk_helper {
     struct stk_child child; /* pid 0: none runs */
 };
 
+/* In any child without a program: closes all descriptors but the standard ones and `but` (-1: none),
+ * so that it holds no lock of ours. */
+void stk_helper_close(int but);
 /* 0 or errno. EAGAIN: too many have been left behind. Caller ends it with stk_helper_end(). */
 int stk_helper_start(struct stk_helper *h);
 /* False: it has ended. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/helper.h"
 #include "bench/bench.h"
 
 #define PATIENCE_S 300.0 /* a rank that waits longer for storage hangs: as in `stoker bench` */
@@ -182,6 +183,7 @@ int stk_bench_job_child(const struct stk_bench_job *job)
     char why[1000];
     double before = resident_bytes();
     (void)sigaction(SIGTERM, &term, NULL);
+    stk_helper_close(-1);
     int rc = stk_bench_job_run(job, is_ended, &f, &err), out = STDOUT_FILENO;
     if (rc) {
         out = STDERR_FILENO;

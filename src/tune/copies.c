@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/helper.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
@@ -117,6 +118,7 @@ static int make(void *user)
     struct stk_buf at = STK_BUF_INIT;
     struct stk_err err = {0};
     char why[1000];
+    stk_helper_close(-1);
     int rc = m->change->kind->prepare(m->t, m->change, &at, &err);
     if (rc)
         stk_err_text(&err, why, sizeof why);
