@@ -439,8 +439,8 @@ int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *
 static int try_locks(void *user, void *answer)
 {
     (void)user;
-    *(unsigned *)answer =
-        stk_confine(&(struct stk_confine){.readable = STDIN_FILENO, .answers = STDERR_FILENO});
+    *(unsigned *)answer = /* Landlock has rules for files: standard input is a socket */
+        stk_confine(&(struct stk_confine){.readable = STDOUT_FILENO, .answers = STDERR_FILENO});
     return 0;
 }
 

@@ -156,7 +156,7 @@ static void put_version(const void *base, struct stk_jw *w)
 static const struct stk_result_field version_fields[] = {
     {"version", "version", STK_U_TEXT, .put = put_version, .flags = STK_F_HEAD, .say = "stoker %"},
     {"parts", "parts", STK_U_TABLE, .put = stk_put_parts, .of = stk_part_fields},
-    {"confined_by", "confined by", STK_U_GROUP, .of = stk_lock_fields},
+    {"confined_by", NULL, STK_U_GROUP, .of = stk_lock_fields},
     {NULL}};
 
 const struct stk_result_kind stk_version_kind = {

@@ -1,5 +1,6 @@
 """The command line itself: options, help, settings, exit status, what reaches the terminal."""
 
+import ctypes
 import json
 import os
 import pty
@@ -214,6 +215,15 @@ def test_sizes_with_units(stoker, images, tmp_path, text, size):
 
 
 # ---- JSON ----------------------------------------------------------------------------------
+
+
+def test_version_says_how_readers_are_confined(stoker):
+    """A site decides by it whether files of strangers may be read: what the kernel offers is used, and said."""
+    landlock = ctypes.CDLL(None).syscall(444, None, 0, 1) >= 1  # its version
+    run = stoker("version", "--json", "-")
+    assert run.json()["result"]["confined_by"]["landlock"] == landlock
+    out = stoker("version").out
+    assert "confined by seccomp" in out and f"confined by Landlock  {'yes' if landlock else 'no'}" in out
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify", "formats", "version", "help"])
