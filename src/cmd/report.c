@@ -486,9 +486,7 @@ const struct stk_cmd stk_cmd_report = {
         "where the time went, the run over time, the numbers, and what to change. Prints one "
         "screen; options select tables instead. docs/profile.md defines every number.\n\n"
         "PROFILE can also be what --json of another command wrote (load, pack, verify, inspect, stage, "
-        "bench, scale, doctor): its screen is drawn again, and --csv writes a table of it.
-
-"
+        "bench, scale, doctor): its screen is drawn again, and --csv writes a table of it.\n\n"
         "With a second profile, compares the two: times, requests, bytes, and the findings that "
         "are gone, left and new.\n\n"
         "With -o, writes a page about any results: profiles, studies (folders and files of `stoker "

@@ -176,6 +176,8 @@ static bool is_sample(const struct stk_jval *result)
 }
 
 const struct stk_result_kind stk_sample_kind = {.command = "inspect",
-                                                .doing = "A sample of",
+                                                .doing = "A sample",
+                                                .subject = SIZE_MAX,
                                                 .fields = fields,
+                                                .fits = true,
                                                 .takes = is_sample};
