@@ -207,6 +207,18 @@ static const char *figure_text(size_t i, double v, char *buf, size_t n)
     return buf;
 }
 
+static bool is_number(const struct stk_jval *v)
+{
+    return v->type == STK_JINT || v->type == STK_JFLOAT;
+}
+
+/* Another version may have written 0 as 0.0. */
+static bool is_same(const struct stk_jval *x, const struct stk_jval *y)
+{
+    return (is_number(x) && is_number(y) && x->f == y->f) ||
+           (x->raw_len == y->raw_len && memcmp(x->raw, y->raw, x->raw_len) == 0);
+}
+
 /* Keys of the workloads that differ: the results may be of different things. */
 static void put_differences(const struct result *r, size_t n, struct stk_buf *out)
 {
@@ -216,7 +228,7 @@ static void put_differences(const struct result *r, size_t n, struct stk_buf *ou
         for (size_t k = 0; a && b && a->type == STK_JOBJ && b->type == STK_JOBJ && k < a->len;
              k++) {
             const struct stk_jval *x = &a->item[k], *y = stk_json_get(b, a->name[k].str);
-            if (y && x->raw_len == y->raw_len && memcmp(x->raw, y->raw, x->raw_len) == 0)
+            if (y && is_same(x, y))
                 continue;
             char text[300];
             snprintf(text, sizeof text, "%.60s is %.*s, and %.*s in result %zu", a->name[k].str,

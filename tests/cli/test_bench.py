@@ -605,6 +605,12 @@ def test_results_side_by_side(bench, stoker, tmp_path):
     bench(w, "--set", "training.batch=2")
     text = stoker("bench", "--compare", tmp_path / "a.json", tmp_path / "result.json").out
     assert "training.batch is 4, and 2 in result 2" in text and "utilisation" in text
+    # A result of last year must not look like one of another workload, because it wrote 0 for 0.0.
+    old = json.loads((tmp_path / "a.json").read_text())
+    old["result"]["workload"] = {k: int(v) if isinstance(v, float) and v == int(v) else v
+                                 for k, v in old["result"]["workload"].items()}
+    (tmp_path / "b.json").write_text(json.dumps(old))
+    assert "differs" not in stoker("bench", "--compare", tmp_path / "a.json", tmp_path / "b.json").out
     (tmp_path / "b.json").write_text('{"result": {}}')
     assert "is not the result of a run" in stoker(
         "bench", "--compare", tmp_path / "a.json", tmp_path / "b.json", rc=4).err
