@@ -319,19 +319,6 @@ static void release_profile(struct profiled *p)
     free(p->path);
 }
 
-static int write_csv(struct stk_run *run, const struct stk_slurm_jobs *jobs,
-                     const struct stk_job_text *t)
-{
-    const struct settings *s = run->settings;
-    struct stk_buf b = STK_BUF_INIT;
-    if (!s->csv)
-        return 0;
-    stk_job_csv(jobs, t, &b);
-    int rc = stk_put_output(run, s->csv, &b, &run->err);
-    stk_buf_release(&b);
-    return rc;
-}
-
 /* Shows the jobs that were asked for and are wanted. */
 static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct choice *c,
                   struct stk_job_text *t)
@@ -349,9 +336,9 @@ static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct
     t->nodes = profiled.nodes.n ? &profiled.nodes : NULL;
     if (!rc && any)
         show(run, jobs, t);
-    if (!rc)
-        stk_job_json(jobs, t, &run->json);
-    rc = rc ? rc : write_csv(run, jobs, t);
+    const struct stk_job_list list = {jobs, t};
+    const struct stk_say_how how = {.csv = s->csv};
+    rc = rc ? rc : stk_say_result(run, &stk_job_kind, &list, &how);
     release_profile(&profiled);
     return rc ? rc : missing;
 }

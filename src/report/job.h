@@ -5,9 +5,9 @@
 #ifndef STK_REPORT_JOB_H
 #define STK_REPORT_JOB_H
 
-#include "base/json.h"
 #include "job/nodes.h"
 #include "job/totals.h"
+#include "result/field.h"
 
 struct stk_job_text {
     unsigned columns; /* at least 60 */
@@ -28,16 +28,14 @@ void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text 
  * complete. */
 void stk_job_totals_text(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
                          struct stk_buf *out);
-void stk_job_totals_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
-                         struct stk_jw *w);
-/* A header, and a row per job. */
-void stk_job_csv(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
-                 struct stk_buf *out);
 /* What could not be queried, in sentences; nothing if all is well. */
 void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct stk_buf *out);
-/* Members of the open object; names as in docs/slurm.md. */
-void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
-                  struct stk_jw *w);
+/* What JSON, CSV and the page are made of; the screen is not. */
+struct stk_job_list {
+    const struct stk_slurm_jobs *jobs;
+    const struct stk_job_text *t;
+};
+extern const struct stk_result_kind stk_job_kind; /* of a struct stk_job_list */
 
 /* Hours, or SUs: "<0.001", "2.13", "3072". */
 const char *stk_job_hours(double h, char *buf, size_t size);

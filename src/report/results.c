@@ -8,6 +8,7 @@
 #include "report/bench.h"
 #include "report/doctor.h"
 #include "report/inspect.h"
+#include "report/job.h"
 #include "report/load.h"
 #include "report/pack.h"
 #include "report/scale.h"
@@ -23,7 +24,7 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
     &stk_formats_kind, &stk_version_kind, &stk_bench_kind,
     &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind,
-    &stk_scale_kind, NULL};
+    &stk_scale_kind,   &stk_job_kind,     NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)

@@ -196,10 +196,13 @@ struct stk_result_kind {
     void (*verdict)(const struct stk_jval *result, struct stk_buf *out);
     /* What its one number does not say: stands beside it. May be NULL. */
     void (*caveat)(const struct stk_jval *result, struct stk_buf *out);
+    /* The list of findings on the page (blocks.h). May be NULL. */
+    void (*findings)(const struct stk_jval *result, struct stk_jw *w);
     /* Plots of its own on the page, before those of the tables. May be NULL. */
     void (*blocks)(const struct stk_jval *result, struct stk_jw *w);
     bool fits; /* its screen is as narrow as a terminal in a file, too */
     const struct stk_result_csv *csv; /* the table of --csv (page.h); NULL: none */
+    bool by_hand;  /* the command draws the screen; not the fields */
     bool gathered; /* on the page, several such results make one (report/html) */
     const char *needs, *lacks; /* a result without that member is refused, with these words */
 };

@@ -302,6 +302,8 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
     stk_pg_facts(w);
     put_facts(kind->fields, "", result, w);
     stk_jw_close(w, ']');
+    if (kind->findings)
+        kind->findings(result, w);
     stk_pg_blocks(w);
     if (kind->blocks)
         kind->blocks(result, w);

@@ -5,6 +5,7 @@
 
 #include "sched/slurm/priv.h"
 #include "report/job.h"
+#include "result/page.h"
 #include "report/watch.h"
 
 #define FROM_A_NODE 0xff
@@ -53,12 +54,11 @@ static void show(const struct stk_slurm_jobs *jobs)
     stk_job_table(jobs, &t, &b);
     no_controls(&b);
     stk_buf_reset(&b);
-    stk_jw_init(&w, &b, true);
-    stk_jw_open(&w, '{');
-    stk_job_json(jobs, &t, &w);
-    stk_jw_close(&w, '}');
-    if (stk_json_parse(&arena, (const char *)b.data, b.len, &v, NULL))
+    const struct stk_job_list list = {jobs, &t};
+    if (stk_result_fill(&stk_job_kind, &list, &arena, &v, NULL))
         stk_fuzz_broken("jobs are written as JSON");
+    stk_jw_init(&w, &b, false);
+    stk_page_draw(&stk_job_kind, "jobs", "", v, &w);
     stk_arena_release(&arena);
     stk_buf_release(&b);
 }

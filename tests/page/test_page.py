@@ -231,7 +231,7 @@ def test_benchmarks_too(opened, results):
 # Which number of --json is the one of the verdict, and which tables hold which lists: [table, list, column, member].
 FIGURES = {
     "pack": ("samples", []), "verify": (None, []), "inspect": ("samples", [("fields", "fields", "Size", "size_bytes")]),
-    "stage": (None, []), "job": ("jobs.0.used.cpu_share", [("jobs", "jobs", "CPU use", "used.cpu_share"), ("jobs", "jobs", "SU", "cost.su")]),
+    "stage": (None, []), "job": ("jobs.0.used.cpu_share", [("jobs-table", "jobs", "CPU use", "used.cpu_share"), ("jobs-table", "jobs", "SU", "cost.su")]),
     "doctor": (None, [("targets", "targets", "Free", "free_bytes"), ("file_systems-table", "file_systems", "Free", "free_bytes")]),
 }
 
@@ -659,13 +659,12 @@ def test_damaged_and_foreign_results_are_refused(tmp_path, results):
                        ('{"schema": 1, "command": "bench", "result": {"removed": 3}}', "contains no run"),
                        ('{"schema": 1, "command": "stage", "result": {"background": true}}', "neither a copy nor a comparison"),
                        ('{"schema": 1, "command": "inspect", "result": {}}', "describes no dataset"),
-                       ('{"schema": 1, "command": "job", "result": {"jobs": [1]}}', "job 0 is not an object"),
                        ('{"schema": 1, "command": "job", "result": {}}', "no job")]:
         (tmp_path / "x.json").write_text(text)
         done = run_stoker("report", tmp_path / "x.json", "-o", out, rc=None)
         assert done.rc not in (0, None) and says in done.err and "x.json" in done.err, done.err
         assert not out.exists()
-    for text in ['{"schema": 1, "command": "load", "result": {"epochs": [1, null, {"epoch": "x"}]}}',
+    for text in ['{"schema": 1, "command": "job", "result": {"jobs": [1]}}', '{"schema": 1, "command": "load", "result": {"epochs": [1, null, {"epoch": "x"}]}}',
                  '{"schema": 1, "command": "pack", "result": {}}', '{"schema": 1, "command": "verify", "arguments": [7], "result": {"problems": 3}}']:
         (tmp_path / "x.json").write_text(text)
         run_stoker("report", tmp_path / "x.json", "-o", out)
@@ -834,8 +833,8 @@ def test_jobs_get_a_verdict_and_lines_to_copy(results, tmp_path):
     assert [(f["title"].split(",")[0], f.get("lines", [None])[0], f["what_to_do"]) for f in shown["findings"]] == \
         [(f"job {job}", line, why) for job, line, why in next_time] and any(line for _, line, _ in next_time)
     assert any(n.startswith("Job 27, memory: at least what is shown") for n in shown["notes"])
-    rows = blocks_of(shown)["jobs"]["rows"]
-    assert [(r[0], r[3], r[8], r[15]) for r in rows] == [(j["job"], j["state"], j["used"]["cpu_share"], j["cost"]["su"]) for j in said["jobs"]]
+    rows = rows_of(shown, "jobs-table")
+    assert [(r["job"], r["state"], r["used.cpu_share"], r["cost.su"]) for r in rows] == [(j["job"], j["state"], j["used"]["cpu_share"], j["cost"]["su"]) for j in said["jobs"]]
 
 
 @pytest.mark.parametrize("mode, expected", [(0o700, 0o600), (0o755, 0o644)])

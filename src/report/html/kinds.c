@@ -13,11 +13,11 @@
 
 #define SCHEMA 1 /* of the page's data (web/src/main.js) */
 
-extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_job, stk_pg_bench,
+extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_bench,
     stk_pg_stage, stk_pg_tune;
 /* The last kind takes what no other does, and says what is wrong with it. */
 const struct stk_pg_kind *const stk_pg_kinds[] = {
-    &stk_pg_study, &stk_pg_tune, &stk_pg_bench, &stk_pg_stage, &stk_pg_job, &stk_pg_profile, NULL};
+    &stk_pg_study, &stk_pg_tune, &stk_pg_bench, &stk_pg_stage, &stk_pg_profile, NULL};
 
 /* ---- one input ----------------------------------------------------------------------------- */
 
