@@ -356,8 +356,8 @@ int stk_workload_load(struct stk_workload *w, const struct stk_jval *v, struct s
     return rc ? rc : stk_workload_settle(w, err);
 }
 
-/* "dataset:" above "dataset.files" and "files:", "  1:" above "files.1.path", unless they are there.
- * Returns the depth of the key, whose last word is at *word. */
+/* "dataset:" above "dataset.files" and "files:", "  1:" above "files.1.path", unless they are
+ * there. Returns the depth of the key, whose last word is at *word. */
 static int put_sections(const char *name, const char *before, const char **word,
                         struct stk_buf *out)
 {

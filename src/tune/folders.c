@@ -1,7 +1,7 @@
 /*
- * folders.c - what a call makes, and removes: its folder beside the data, those on faster storage, one
- * for checkpoints (what a killed run has written lies where --clean removes it, and nothing of the
- * job is touched), and indexes of the data.
+ * folders.c - what a call makes, and removes: its folder beside the data, those on faster storage,
+ * one for checkpoints (what a killed run has written lies where --clean removes it, and nothing of
+ * the job is touched), and indexes of the data.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
- * run.c - the runs behind the candidates, as data; the pilot: a few steps of the baseline, which tell
- * how long a run must be and what the job waits for; and whether the data was in the page cache when
- * the program was profiled. Runs drop it from there, as a job finds it that reads more than fits into
- * memory, or begins on another node. If the program itself was much faster than such a run, it read
- * cached data: then so do the runs, or gains would be measured that it has had already.
+ * run.c - the runs behind the candidates, as data; the pilot: a few steps of the baseline, which
+ * tell how long a run must be and what the job waits for; and whether the data was in the page
+ * cache when the program was profiled. Runs drop it from there, as a job finds it that reads more
+ * than fits into memory, or begins on another node. If the program itself was much faster than
+ * such a run, it read cached data: then so do the runs, or gains would be measured that it has had
+ * already.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -135,14 +135,15 @@ static void take_pilot(struct stk_tuner *t)
 
 static int measure(struct stk_tuner *t, struct stk_err *err)
 {
-    int rc = stk_tune_measure(t, STK_TUNE_FIRST, is_tried, SCREEN_SHARE * stk_tuner_left_s(t), false, err);
+    double screen_s = SCREEN_SHARE * stk_tuner_left_s(t);
+    int rc = stk_tune_measure(t, STK_TUNE_FIRST, is_tried, screen_s, false, err);
     stk_tune_rank(t->out);
     if (rc)
         return rc;
     rc = stk_tune_combine(t, err);
     stk_tune_predict(t);
-    rc = rc ? rc : stk_tune_measure(t, STK_TUNE_SECOND, is_confirmed, stk_tuner_left_s(t), true, err);
-    return rc;
+    double left_s = stk_tuner_left_s(t);
+    return rc ? rc : stk_tune_measure(t, STK_TUNE_SECOND, is_confirmed, left_s, true, err);
 }
 
 /* ---- its stages ----------------------------------------------------------------------------- */

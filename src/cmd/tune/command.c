@@ -285,8 +285,8 @@ static int profile_again(struct stk_run *run, struct stk_tune_input *in, const c
     return rc;
 }
 
-/* A command that changes its input is not run again: its input may be gone by now, and the next thing
- * would be. */
+/* A command that changes its input is not run again: its input may be gone by now, and the next
+ * thing would be. */
 int stk_tune_profile(struct stk_run *run, struct stk_tune_input *in, const char *trust,
                      const struct stk_tune_ends *ends)
 {
