@@ -1,11 +1,14 @@
 /* fuzz_page.c - a JSON file that claims to be the result of a command: the data of a page made of
- * it is what web/src expects, or it is refused with a reason. */
+ * it is what web/src expects, or it is refused with a reason; its screen has no control characters. */
 #include "harness.h"
 
 #include <string.h>
 
 #include "base/json.h"
+#include "base/style.h"
 #include "report/html/page.h"
+#include "report/results.h"
+#include "result/screen.h"
 
 static size_t length_of(const struct stk_jval *list)
 {
@@ -83,6 +86,24 @@ static void check_data(const struct stk_buf *data)
     stk_arena_release(&arena);
 }
 
+static void check_screen(const char *path)
+{
+    struct stk_result_file f = {0};
+    struct stk_buf out = STK_BUF_INIT, plain = STK_BUF_INIT;
+    if (stk_result_file_open(path, &f, NULL) == 0 && f.kind) {
+        struct stk_screen s = {
+            .subject = f.subject, .columns = 80, .table_columns = 80, .utf8 = true, .out = &out};
+        stk_screen_draw(f.kind, f.result, &s);
+        stk_style_apply(stk_buf_cstr(&out), out.len, false, &plain);
+        for (size_t i = 0; i < plain.len; i++)
+            if (plain.data[i] < 0x20 && plain.data[i] != '\n')
+                stk_fuzz_broken("a screen has no control characters");
+    }
+    stk_buf_release(&out);
+    stk_buf_release(&plain);
+    stk_result_file_release(&f);
+}
+
 /* Files that are not JSON are profiles or logs, which have targets of their own. */
 int fuzz_page(const uint8_t *data, size_t size)
 {
@@ -90,6 +111,7 @@ int fuzz_page(const uint8_t *data, size_t size)
         return 0;
     const char *path = stk_fuzz_file("result.json", data, size);
     const char *twice[] = {path, path};
+    check_screen(path);
     for (size_t n = 1; n <= 2; n++) {
         struct stk_buf out = STK_BUF_INIT;
         struct stk_err err = {0};
