@@ -50,22 +50,19 @@ static const char *failure_word(const char *id)
     return status >= 0 ? stk_run_status_word((enum stk_run_status)status) : id;
 }
 
+static const struct stk_result_field mode_fields[] = {
+    {"cost", NULL, STK_U_PLAIN, STK_FROM(struct stk_modes, mode[0].median)},
+    {"runs", NULL, STK_U_COUNT, STK_FROM(struct stk_modes, mode[0].runs)},
+    {NULL}};
+
 /* null unless there are several. */
 static void put_modes(const void *base, struct stk_jw *w)
 {
     const struct stk_modes *m = base;
-    if (m->n < 2) {
+    if (m->n > 1)
+        stk_rows_put(mode_fields, m, m->n, sizeof m->mode[0], w);
+    else
         stk_jw_null(w);
-        return;
-    }
-    stk_jw_open(w, '[');
-    for (size_t k = 0; k < m->n; k++) {
-        stk_jw_open(w, '{');
-        stk_jw_put_f64(w, "cost", m->mode[k].median);
-        stk_jw_put_u64(w, "runs", m->mode[k].runs);
-        stk_jw_close(w, '}');
-    }
-    stk_jw_close(w, ']');
 }
 
 #define ROW(member) STK_FROM(struct stk_scaling_row, member)
@@ -702,7 +699,8 @@ static void draw_heading(const struct stk_jval *all, const struct stk_jval *s, s
 {
     const char *name = stk_pg_text(s, "name", "");
     const struct stk_jval *points;
-    double base = stk_pg_get(s, "base_n");
+    double base = stk_pg_get(s, "base_n"); /* of a file: any number */
+    uint64_t base_n = base > 0 && base < 1e15 ? (uint64_t)base : 0;
     char n[80], t[48];
     stk_text_escape(out, name, strlen(name), 60);
     stk_buf_printf(out, "%s%s scaling", *name ? ": " : "",
@@ -710,7 +708,7 @@ static void draw_heading(const struct stk_jval *all, const struct stk_jval *s, s
     for (size_t i = 0, len = rows_of(s, "points", &points); i < len; i++) {
         if (stk_pg_get(&points->item[i], "n") != base)
             continue;
-        stk_scaling_n_of(stk_pg_text(all, "study.unit", NULL), (uint64_t)base, n, sizeof n);
+        stk_scaling_n_of(stk_pg_text(all, "study.unit", NULL), base_n, n, sizeof n);
         stk_buf_puts(out, ", against ");
         stk_text_escape(out, n, strlen(n), 40);
         if (!stk_pg_text(all, "study.metric", NULL))

@@ -11,10 +11,16 @@
 #include "report/scale.h"
 #include "result/blocks.h"
 
-#define WIDTH_MAX 96
+#define WIDTH_MAX 64
 #define HEIGHT    17
 #define LABEL     7 /* columns left of the frame */
 #define LOG_FROM  16
+
+struct point {
+    size_t series;
+    double n, y;
+    struct stk_interval range; /* of y; y itself if it is not known */
+};
 
 struct plot {
     uint32_t cell[HEIGHT][WIDTH_MAX];
@@ -23,8 +29,16 @@ struct plot {
     bool log_x, log_y, utf8, shared, weak, rate;
     double x0, x1, y0, y1; /* of the axes, in their own scale */
     const struct stk_jval *series, *base; /* base: the series with the slowest base */
-    const char *metric, *y, *y_interval; /* members of points */
+    const char *metric;
+    double base_n, base_value;
+    struct stk_buf points; /* struct point */
 };
+
+/* for (EACH_POINT(q, p)) */
+#define EACH_POINT(q, p)                                                                           \
+    const struct point *q = (const struct point *)(void *)(p)->points.data;                        \
+    q && q < (const struct point *)(void *)((p)->points.data + (p)->points.len);                   \
+    q++
 
 static const uint32_t dots[] = {0x25cf, 0x25cb, 0x25a0, 0x25a1, 0x25b2, 0x25b3, 0x25c6, 0x25c7};
 static const char letters[] = "ox*#@%&$";
@@ -37,44 +51,36 @@ static uint32_t mark_of(const struct plot *p, size_t series)
 
 /* ---- what is drawn ------------------------------------------------------------------------ */
 
-static size_t points_of(const struct plot *p, size_t series, const struct stk_jval **points)
+/* The points of which there is a good run. */
+static void gather(struct plot *p)
 {
-    *points = stk_json_get(&p->series->item[series], "points");
-    return stk_pg_has_rows(*points) ? (*points)->len : 0;
-}
-
-/* Calls f for every point of which there is a good run. */
-static void each_point(struct plot *p, void (*f)(struct plot *, size_t series,
-                                                 const struct stk_jval *point, void *user),
-                       void *user)
-{
-    const struct stk_jval *points;
-    for (size_t k = 0; k < p->series->len; k++)
-        for (size_t i = 0, n = points_of(p, k, &points); i < n; i++)
-            if (stk_pg_get(&points->item[i], "runs") > 0)
-                f(p, k, &points->item[i], user);
-}
-
-/* Unknown intervals are the point itself. */
-static struct stk_interval range_of(const struct plot *p, const struct stk_jval *point)
-{
-    const struct stk_jval *range = stk_json_get(point, p->y_interval);
-    double y = stk_pg_get(point, p->y);
-    struct stk_interval i = {stk_pg_get(range, "0"), stk_pg_get(range, "1")};
-    return stk_interval_known(i) ? i : (struct stk_interval){y, y};
+    bool speedup = p->kind == STK_PLOT_SPEEDUP;
+    for (size_t k = 0; k < p->series->len; k++) {
+        const struct stk_jval *points = stk_json_get(&p->series->item[k], "points");
+        for (size_t i = 0; stk_pg_has_rows(points) && i < points->len; i++) {
+            const struct stk_jval *one = &points->item[i];
+            const struct stk_jval *range =
+                stk_json_get(one, speedup ? "common_speedup_interval" : "value_interval");
+            struct point q = {k, stk_pg_get(one, "n"),
+                              stk_pg_get(one, speedup ? "common_speedup" : "value"),
+                              {stk_pg_get(range, "0"), stk_pg_get(range, "1")}};
+            if (&p->series->item[k] == p->base && q.n == p->base_n)
+                p->base_value = stk_pg_get(one, "value");
+            if (!stk_interval_known(q.range))
+                q.range = (struct stk_interval){q.y, q.y};
+            if (stk_pg_get(one, "runs") > 0)
+                stk_buf_put(&p->points, &q, sizeof q);
+        }
+    }
 }
 
 /* Twice the resources, twice as fast; in a weak study, in the same time. */
 static double ideal_at(const struct plot *p, double n)
 {
-    const struct stk_jval *points = stk_json_get(p->base, "points");
-    double base_n = stk_pg_get(p->base, "base_n"), value = NAN;
-    if (p->kind == STK_PLOT_SPEEDUP)
-        return n;
-    for (size_t i = 0; stk_pg_has_rows(points) && i < points->len; i++)
-        if (stk_pg_get(&points->item[i], "n") == base_n)
-            value = stk_pg_get(&points->item[i], "value");
-    return p->weak ? value : p->rate ? value / base_n * n : value * base_n / n;
+    return p->kind == STK_PLOT_SPEEDUP ? n
+           : p->weak                   ? p->base_value
+           : p->rate                   ? p->base_value / p->base_n * n
+                                       : p->base_value * p->base_n / n;
 }
 
 /* ---- axes --------------------------------------------------------------------------------- */
@@ -113,26 +119,18 @@ static uint32_t get(const struct plot *p, int x, int y)
     return in ? p->cell[HEIGHT - 1 - y][x] : 0;
 }
 
-/* The points of all series, from the smallest to the largest. */
-struct extent {
-    double n_min, n_max, low, high;
-};
-
-static void extend(struct plot *p, size_t series, const struct stk_jval *point, void *user)
-{
-    struct extent *e = user;
-    double n = stk_pg_get(point, "n");
-    struct stk_interval y = range_of(p, point);
-    (void)series;
-    *e = (struct extent){fmin(e->n_min, n), fmax(e->n_max, n), fmin(e->low, y.lo),
-                         fmax(e->high, y.hi)};
-}
-
 /* Axes that contain all points; with poor speedups the ideal may leave them. */
 static bool set_axes(struct plot *p)
 {
-    struct extent e = {INFINITY, 0, INFINITY, 0};
-    each_point(p, extend, &e);
+    struct {
+        double n_min, n_max, low, high;
+    } e = {INFINITY, 0, INFINITY, 0};
+    for (EACH_POINT(q, p)) {
+        e.n_min = fmin(e.n_min, q->n);
+        e.n_max = fmax(e.n_max, q->n);
+        e.low = fmin(e.low, q->range.lo);
+        e.high = fmax(e.high, q->range.hi);
+    }
     bool speedup = p->kind == STK_PLOT_SPEEDUP;
     if (!(e.n_max > e.n_min) || !(e.high > 0))
         return false;
@@ -156,22 +154,18 @@ static void draw_ideal(struct plot *p)
     }
 }
 
-static void draw_interval(struct plot *p, size_t series, const struct stk_jval *point, void *user)
+static void draw_interval(struct plot *p, const struct point *q)
 {
-    struct stk_interval i = range_of(p, point);
-    int x = column_at(p, stk_pg_get(point, "n")), hi = row_at(p, i.hi);
-    (void)series;
-    (void)user;
-    for (int y = row_at(p, i.lo); y <= hi && i.hi > i.lo; y++)
+    int x = column_at(p, q->n), hi = row_at(p, q->range.hi);
+    for (int y = row_at(p, q->range.lo); y <= hi && q->range.hi > q->range.lo; y++)
         put(p, x, y, p->utf8 ? 0x2502 : '|');
 }
 
-static void draw_point(struct plot *p, size_t series, const struct stk_jval *point, void *user)
+static void draw_point(struct plot *p, const struct point *q)
 {
-    int x = column_at(p, stk_pg_get(point, "n")), y = row_at(p, stk_pg_get(point, p->y));
-    uint32_t there = get(p, x, y), both = p->utf8 ? 0x25c9 : '8', mark = mark_of(p, series);
+    int x = column_at(p, q->n), y = row_at(p, q->y);
+    uint32_t there = get(p, x, y), both = p->utf8 ? 0x25c9 : '8', mark = mark_of(p, q->series);
     bool taken = there == both;
-    (void)user;
     for (size_t k = 0; k < MARKS && !taken; k++)
         taken = there == mark_of(p, k) && there != mark;
     p->shared = p->shared || taken;
@@ -229,31 +223,21 @@ static void write_rows(const struct plot *p, struct stk_buf *out)
 }
 
 /* Every measured N under its column, if there is room. */
-struct labels {
-    char line[WIDTH_MAX + 32];
-};
-
-static void add_label(struct plot *p, size_t series, const struct stk_jval *point, void *user)
+static void write_x_labels(const struct plot *p, struct stk_buf *out)
 {
-    struct labels *l = user;
-    char text[24];
-    int len = snprintf(text, sizeof text, "%.0f", stk_pg_get(point, "n"));
-    int at = column_at(p, stk_pg_get(point, "n")) - (len - 1) / 2;
-    bool room = at >= 0 && at + len <= (int)sizeof l->line - 1;
-    (void)series;
-    for (int j = at > 0 ? at - 1 : 0; room && j <= at + len; j++)
-        room = l->line[j] == ' ';
-    if (room)
-        memcpy(l->line + at, text, (size_t)len);
-}
-
-static void write_x_labels(struct plot *p, struct stk_buf *out)
-{
-    struct labels l;
-    memset(l.line, ' ', sizeof l.line);
-    each_point(p, add_label, &l);
+    char line[WIDTH_MAX + 32], text[24];
+    memset(line, ' ', sizeof line);
+    for (EACH_POINT(q, p)) {
+        int len = snprintf(text, sizeof text, "%.0f", q->n);
+        int at = column_at(p, q->n) - (len - 1) / 2;
+        bool room = len < (int)sizeof text && at >= 0 && at + len <= (int)sizeof line - 1;
+        for (int j = at > 0 ? at - 1 : 0; room && j <= at + len; j++)
+            room = line[j] == ' ';
+        if (room)
+            memcpy(line + at, text, (size_t)len);
+    }
     stk_buf_printf(out, "%*s", LABEL + 1, "");
-    stk_buf_put(out, l.line, sizeof l.line - 1);
+    stk_buf_put(out, line, sizeof line - 1);
     end_line(out);
 }
 
@@ -298,31 +282,37 @@ static void write_title(const struct plot *p, struct stk_buf *out)
                                            : "\n");
 }
 
+static void draw(struct plot *p, unsigned columns, struct stk_buf *out)
+{
+    draw_ideal(p);
+    for (EACH_POINT(q, p))
+        draw_interval(p, q);
+    for (EACH_POINT(q, p))
+        draw_point(p, q);
+    write_title(p, out);
+    write_rows(p, out);
+    write_x_labels(p, out);
+    write_legend(p, columns, out);
+}
+
 void stk_scale_plot(const struct stk_jval *result, enum stk_plot kind, unsigned columns, bool utf8,
                     struct stk_buf *out)
 {
     const struct stk_jval *series = stk_json_get(result, "series");
     double base = stk_pg_get(result, "common_base");
     struct plot p = {.utf8 = utf8, .kind = kind, .series = series};
-    if (kind == STK_PLOT_NONE || !stk_pg_has_rows(series) || !(base < (double)series->len))
+    if (kind == STK_PLOT_NONE || !stk_pg_has_rows(series) || !(base >= 0) ||
+        !(base < (double)series->len))
         return;
-    bool speedup = kind == STK_PLOT_SPEEDUP;
     unsigned room = columns > LABEL + 12 ? columns - LABEL - 4 : 8;
     p.width = room < WIDTH_MAX ? room : WIDTH_MAX;
-    p.width = p.width > 64 ? 64 : p.width;
     p.base = &series->item[(size_t)base];
+    p.base_n = stk_pg_get(p.base, "base_n");
     p.metric = stk_pg_text(result, "study.metric", NULL);
     p.weak = stk_pg_true(result, "study.weak");
     p.rate = p.metric && stk_pg_true(result, "study.higher_is_better");
-    p.y = speedup ? "common_speedup" : "value";
-    p.y_interval = speedup ? "common_speedup_interval" : "value_interval";
-    if (!set_axes(&p))
-        return;
-    draw_ideal(&p);
-    each_point(&p, draw_interval, NULL);
-    each_point(&p, draw_point, NULL);
-    write_title(&p, out);
-    write_rows(&p, out);
-    write_x_labels(&p, out);
-    write_legend(&p, columns, out);
+    gather(&p);
+    if (!p.points.fail && set_axes(&p))
+        draw(&p, columns, out);
+    stk_buf_release(&p.points);
 }

@@ -760,6 +760,9 @@ def test_the_headline_of_two_curves_is_of_one_n(tmp_path):
     study, = data_of(tmp_path / "page.html")
     assert study["number"]["value"] == 76 / 64 and study["number"]["what"] == "as fast: with N=4, RTX against K80 (not known)"
     assert study["verdict"].startswith("Request: K80 N=4 (balanced, not known), RTX N=6 (balanced, not known). RTX against K80: with N=1 not known")
+    # Curves of one plot have one base, as on the screen: a GPU that is faster lies higher.
+    curves = {c["name"]: c["v"] for c in blocks_of(study)["speedup"]["panels"][0]["series"]}
+    assert curves["K80"][0] == 1 and near(curves["RTX"][0], 226 / 171)
 
 
 @pytest.mark.parametrize("rows", ["1,100;1,130;1,90;2,80;2,50;2,105;4,60;4,95;4,40;8,70;8,35;8,90", "1,100;2,70",
