@@ -35,7 +35,7 @@ static double n_if(bool known, uint64_t n)
     return known ? (double)n : NAN;
 }
 
-/* ---- every N ----------------------------------------------------------------------------------- */
+/* ---- every N ---------------------------------------------------------------------------- */
 
 static double half_width(const void *base)
 {
@@ -106,7 +106,7 @@ static const struct stk_result_field row_fields[] = {
     {"common_speedup_interval", NULL, STK_U_LIST, ROW(common_speedup_ci)},
     {NULL}};
 
-/* ---- laws ---------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------- */
 
 #define FIT(member) STK_FROM(struct stk_law_fit, member)
 #define FIT_BEGIN                                                                                  \
@@ -210,7 +210,7 @@ static const struct stk_result_field law_fields[] = {
     {"curve", NULL, STK_U_ANY, .put = put_curve, .meaning = "the chosen law, to be drawn"},
     {NULL}};
 
-/* ---- the plateau, recommendations, predictions ----------------------------------------------- */
+/* ---- the plateau, recommendations, predictions ------------------------------------------ */
 
 #define PLATEAU(name, expression) STK_NUMBER_OF(name, struct stk_plateau, expression)
 PLATEAU(plateau_n, n_if(r->found, r->n))
@@ -323,7 +323,7 @@ static void put_predictions(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* ---- what the numbers of a series mean -------------------------------------------------------- */
+/* ---- what the numbers of a series mean -------------------------------------------------- */
 
 /* " (95 %: 7.8 to 8.3 %)", nothing without an interval. */
 static const char *interval_text(struct stk_interval i, double factor, const char *unit, char *buf,
@@ -457,7 +457,7 @@ PUT_SAID(limit_text, add_limit)
 PUT_SAID(peak_text, add_peak)
 PUT_SAID(plateau_text, add_plateau)
 
-/* ---- a series ---------------------------------------------------------------------------------- */
+/* ---- a series --------------------------------------------------------------------------- */
 
 /* What service units would need, as names of JSON and in words. */
 static const struct {
@@ -522,7 +522,7 @@ static void put_series(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* ---- several series ---------------------------------------------------------------------------- */
+/* ---- several series --------------------------------------------------------------------- */
 
 #define COMPARED(member) STK_FROM(struct stk_comparison, member)
 STK_NUMBER_OF(compared_clear, struct stk_comparison,
@@ -579,7 +579,7 @@ static const struct stk_result_field caution_fields[] = {
     {"text", NULL, STK_U_PROSE, CAUTION(text), .flags = STK_F_NOTE},
     {NULL}};
 
-/* ---- what a page says first -------------------------------------------------------------------- */
+/* ---- what a page says first ------------------------------------------------------------- */
 
 static const struct stk_choice *best_choice(const struct stk_scaling_series *s)
 {
@@ -686,7 +686,7 @@ static void caveat(const struct stk_jval *result, struct stk_buf *out)
     stk_buf_puts(out, stk_pg_text(result, "headline.note", ""));
 }
 
-/* ---- on the screen ----------------------------------------------------------------------------- */
+/* ---- on the screen ---------------------------------------------------------------------- */
 
 static size_t rows_of(const struct stk_jval *obj, const char *name, const struct stk_jval **rows)
 {
@@ -872,7 +872,7 @@ static void draw_cautions(const struct stk_result_field *f, const struct stk_jva
     }
 }
 
-/* ---- the result ---------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------- */
 
 static void put_study(const void *base, struct stk_jw *w)
 {

@@ -1,4 +1,4 @@
-/* scale.h - the result of `stoker scale`. Everything shown was computed before (scaling/scaling.h). */
+/* scale.h - the result of `stoker scale`, as scaling/scaling.h has computed it. */
 #ifndef STK_REPORT_SCALE_H
 #define STK_REPORT_SCALE_H
 

@@ -124,7 +124,7 @@ static void put_plot(const struct stk_result_plot *p, const struct stk_result_fi
 /* The columns of a table, with the texts that they borrow. */
 struct columns {
     const struct stk_jval *result, *rows;
-    const struct stk_result_field *inner; /* a table in each of the rows; NULL: the rows themselves */
+    const struct stk_result_field *inner; /* a table in each row; NULL: the rows themselves */
     size_t n;
     struct stk_pg_column c[COLUMNS];
     const char *(*word[COLUMNS])(const char *text);

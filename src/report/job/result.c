@@ -25,7 +25,7 @@ static const char *known_text(const char *text)
     return text && *text ? text : NULL;
 }
 
-/* ---- parts of a job ---------------------------------------------------------------------------- */
+/* ---- parts of a job --------------------------------------------------------------------- */
 
 #define TRES(member) STK_FROM(struct stk_slurm_tres, member)
 #define TRES_FIELDS(cpus_title, memory_title, gpus_title)                                          \
@@ -151,7 +151,7 @@ static void put_next(const void *base, struct stk_jw *w)
     stk_rows_put(next_fields, r->v.note, r->v.nnotes, sizeof *r->v.note, w);
 }
 
-/* ---- a job -------------------------------------------------------------------------------------- */
+/* ---- a job ------------------------------------------------------------------------------ */
 
 ONE_TEXT(job_profile, r->t->nodes ? r->t->nodes->path : NULL)
 ONE_TEXT(cpu_worth, stk_job_worth_name(r->v.doubt[STK_JOB_CPU].worth))
@@ -234,7 +234,7 @@ static void put_jobs(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* ---- all of them --------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 static void put_states(const void *base, struct stk_jw *w)
 {
@@ -296,7 +296,7 @@ static void put_missing(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* ---- on the page --------------------------------------------------------------------------------- */
+/* ---- on the page ------------------------------------------------------------------------ */
 
 #define REQUESTS_MAX 40 /* lines for job scripts */
 
@@ -308,7 +308,8 @@ static double share_used(const struct stk_jval *r)
 
 static void verdict(const struct stk_jval *r, struct stk_buf *out)
 {
-    const struct stk_jval *states = stk_pg_at(r, "totals.by_state"), *jobs = stk_json_get(r, "jobs");
+    const struct stk_jval *states = stk_pg_at(r, "totals.by_state");
+    const struct stk_jval *jobs = stk_json_get(r, "jobs");
     bool one = stk_pg_has_rows(jobs) && jobs->len == 1;
     double share = one ? stk_pg_get(r, "jobs.0.used.cpu_share") : share_used(r);
     const char *between = ": ";
