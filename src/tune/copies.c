@@ -166,11 +166,12 @@ static int run_prepare(struct stk_tuner *t, struct stk_tune_candidate *c, double
     else if (!rc)
         rc = sync_folder(t->work.path, err);
     x->copy.at = stk_tune_text(t, "%s", stk_buf_cstr(&at));
+    rc = rc || x->copy.at ? rc : stk_err_nomem(err, at.len);
     stk_buf_release(&at);
     stk_buf_release(&said);
     if (!rc && c->verdict != STK_TUNE_SKIPPED) {
         const struct stk_tune_copy *packed = x->kind->repacks ? stk_tune_packed(t) : NULL;
-        rc = measure_copy(&x->copy, err);
+        rc = *x->copy.at ? measure_copy(&x->copy, err) : 0;
         t->passed_s += t->plan->storage ? modelled_s(t, x) : 0;
         x->copy.prepare_s = stk_tuner_now(t) - start + (packed ? packed->prepare_s : 0);
     }

@@ -3,6 +3,7 @@
  * ranks, memory, the loader.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "stoker.h"
@@ -373,7 +374,8 @@ static int prepare_loader(const struct stk_tuner *t, const struct stk_tune_chang
     struct stk_dataset *ds = NULL;
     int rc = stk_dataset_open(t->s.source, &o, &ds, err);
     stk_dataset_close(ds);
-    stk_buf_puts(at, c->copy.path);
+    if (access(c->copy.path, F_OK) == 0) /* a packed dataset has its own */
+        stk_buf_puts(at, c->copy.path);
     return rc;
 }
 

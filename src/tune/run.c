@@ -60,7 +60,7 @@ static void add_copy(struct stk_tuner *t, struct keys *k, const struct stk_tune_
     const char *at = c->copy.at ? c->copy.at : c->copy.path;
     if (c->use == STK_USE_LOADER)
         add(k, stk_tune_text(t, "reader.path=%s", at));
-    else if (c->use == STK_USE_INDEX)
+    else if (c->use == STK_USE_INDEX && *at)
         add(k, stk_tune_text(t, "reader.index=%s", at));
     else if (c->use == STK_USE_DATA && job->data)
         job->data = at;

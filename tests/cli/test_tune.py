@@ -282,6 +282,16 @@ def test_clean_removes_only_its_own(stoker, tmp_path):
     assert (tmp_path / "mine/file").exists()
 
 
+def test_data_that_is_packed_already(stoker, tmp_path):
+    """Who has packed the data wants to know what comes next: it has an index, so none is made for the loader."""
+    make_images(tmp_path / "images", per_class=100)
+    stoker("pack", tmp_path / "images", tmp_path / "data", "--shard-size", "32K")
+    run = stoker("tune", tmp_path / "data", *VIRTUAL, "--only", "loader", "--near", tmp_path, "--budget", "1h", "--json", "-")
+    loader = by_id(run.json()["result"])["loader"]
+    assert loader["runs"] and loader["costs"]["disk_bytes"] == 0
+    assert sorted(os.listdir(tmp_path)) == ["data", "images", "images.stkidx"]
+
+
 def test_clean_after_a_kill_while_storage_is_measured(stoker, tmp_path):
     """Files for measuring must not lie beside the data for ever."""
     make_images(tmp_path / "data")
