@@ -342,6 +342,8 @@ int stk_tune_resume(const char *dir, const struct stk_tune_plan *plan, struct st
     out->via = t.plan->via;
     out->job = t.plan->job;
     rc = look_again(&t, err);
+    if (rc) /* of data that is not there, nothing is shown */
+        t.s.epoch_s = NAN;
     rc = rc ? rc : walk(&t, err);
     return finish(&t, rc);
 }

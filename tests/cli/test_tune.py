@@ -234,7 +234,7 @@ def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
     """A file system that is not mounted must not cost the copies of a night: a resume that fails leaves all as it was."""
     data = tmp_path / "here/data"
     make_images(data, per_class=4)
-    run = stoker("tune", data, *VIRTUAL, "--near", other_storage, "--only", "checkpoint", "--budget", "1s", "--keep", "--json", "-")
+    run = stoker("tune", data, *VIRTUAL, "--near", other_storage, "--only", "checkpoint,loader", "--budget", "1s", "--keep", "--json", "-")
     folder = pathlib.Path(run.json()["result"]["folder"])
     (other_storage / folder.name).mkdir(mode=0o700)
     (other_storage / folder.name / "checkpoint").write_text("an hour")
@@ -242,7 +242,7 @@ def test_data_that_is_not_there_today(stoker, tmp_path, other_storage):
     before = tree_of(other_storage), sorted(os.listdir(folder))
     run = stoker("tune", "--resume", folder, rc=4)
     assert f"{data}: open the data" in run.err and f"--resume {folder}" in run.err and "bench --generate" not in run.err
-    assert (tree_of(other_storage), sorted(os.listdir(folder))) == before
+    assert (tree_of(other_storage), sorted(os.listdir(folder))) == before and not run.out
     (tmp_path / "away").rename(data)
     stoker("tune", "--resume", folder, "--budget", "1s")
     assert not os.listdir(other_storage) and os.listdir(data.parent) == ["data"]
