@@ -241,12 +241,17 @@ static const char *const stages[] = {[STK_TUNE_BEGUN] = "begun", [STK_TUNE_KNOWN
                                      [STK_TUNE_PLANNED] = "planned", NULL};
 
 static const struct stk_jfield call_fields[] = {
-    {STK_JFIELD(WORD, "stage", struct stk_tuner, stage), .words = stages},
-    {STK_JFIELD_ARRAY(TEXT, "folders", struct stk_tuner, folder, nfolders)},
+    {STK_JFIELD(WORD, "stage", struct stk_tuner, stage), .words = stages, .required = true},
     {STK_JFIELD(TEXT, "saves", struct stk_tuner, saves_path)},
-    {STK_JFIELD_ARRAY(TEXT, "indexes", struct stk_tuner, index, nindexes)},
     {STK_JFIELD(REAL, "run_s", struct stk_tuner, run_s)},
     {STK_JFIELD(REAL, "run_cost_s", struct stk_tuner, run_cost_s)},
+    {0},
+};
+
+/* What lies where: every version writes this alike, so that --clean can remove it. */
+static const struct stk_jfield made_fields[] = {
+    {STK_JFIELD_ARRAY(TEXT, "folders", struct stk_tuner, folder, nfolders)},
+    {STK_JFIELD_ARRAY(TEXT, "indexes", struct stk_tuner, index, nindexes)},
     {0},
 };
 
@@ -260,9 +265,12 @@ struct beside {
 };
 static const struct stk_tune_candidate any_candidate = {.verdict = STK_TUNE_UNCLEAR,
                                                         .predicted_s = NAN};
-static const struct stk_jfield beside_fields[] = {
+static const struct stk_jfield head_fields[] = {
     {STK_JFIELD(TEXT, "kind", struct beside, kind)},
     {STK_JFIELD(TEXT, "via", struct beside, via)},
+    {0},
+};
+static const struct stk_jfield beside_fields[] = {
     {STK_JFIELD_WORDS("notes", struct beside, notes)},
     {STK_JFIELD_LIST(STRUCT, "candidates", struct beside, candidate, n), .table = candidate_fields,
      .init = &any_candidate, .room = STK_TUNE_MAX},
@@ -306,6 +314,7 @@ static void put_beside(const struct stk_tuner *t, struct stk_jw *w, struct stk_e
     for (size_t i = 1; b.candidate && i < out->n; i++)
         if (out->candidate[i].nchanges == 1)
             b.candidate[b.n++] = out->candidate[i];
+    stk_jfields_put(head_fields, &b, w);
     stk_jfields_put(beside_fields, &b, w);
     free(b.candidate);
 }
@@ -318,6 +327,7 @@ int stk_tune_write_state(struct stk_tuner *t, struct stk_err *err)
     stk_jw_init(&w, &b, true);
     stk_jw_open(&w, '{');
     put_beside(t, &w, err, &rc);
+    stk_jfields_put(made_fields, t, &w);
     stk_jfields_put(call_fields, t, &w);
     put_table(&w, "plan", plan_fields, t->plan);
     put_table(&w, "script", script_fields, &t->out->script);
@@ -398,15 +408,14 @@ static bool is_index(const char *path)
     return n > 7 && strcmp(path + n - 7, ".stkidx") == 0;
 }
 
-/* What lies where. Earlier versions wrote this alike, and their folders can be cleaned up. */
-static int take_made(struct stk_tuner *t, const struct stk_jval *v, struct beside *b,
-                     struct stk_err *err)
+static int take_made(struct stk_tuner *t, const struct stk_jval *v, struct stk_err *err)
 {
-    int rc = stk_jfields_read(call_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
+    struct beside b = {0};
+    int rc = stk_jfields_read(made_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
     for (size_t i = 0; i < t->nindexes && !rc; i++)
         rc = is_index(t->index[i]) ? 0 : unknown(err, "index", t->index[i]);
-    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, &t->out->arena, b, err);
-    const struct stk_executor *via = b->via ? stk_executor_find(b->via) : NULL;
+    rc = rc ? rc : stk_jfields_read(head_fields, v, STK_TUNE_SPEC, &t->out->arena, &b, err);
+    const struct stk_executor *via = b.via ? stk_executor_find(b.via) : NULL;
     t->own.via = via ? via : &stk_executor_local;
     return rc;
 }
@@ -436,7 +445,9 @@ int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *er
         return stk_err_set(err, STK_E_UNSUPPORTED, dir, -1,
                            "was left by an earlier version of stoker, which alone can continue "
                            "it; --clean removes it");
-    rc = take_made(t, v, &b, err);
+    rc = take_made(t, v, err);
+    rc = rc ? rc : stk_jfields_read(call_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
+    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, &t->out->arena, &b, err);
     rc = rc ? rc : read_table(t, v, "plan", plan_fields, &t->own, err);
     rc = rc ? rc : read_table(t, v, "script", script_fields, &t->out->script, err);
     rc = rc ? rc : stk_workload_load(&t->s.w, stk_json_get(v, "workload"), err);
@@ -449,9 +460,8 @@ int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *er
 int stk_tune_read_made(struct stk_tuner *t, const char *dir, struct stk_err *err)
 {
     struct stk_jval *v = NULL;
-    struct beside b = {0};
     int rc = read_file(&t->work, dir, &t->out->arena, &v, err);
-    rc = rc ? rc : take_made(t, v, &b, err);
+    rc = rc ? rc : take_made(t, v, err);
     const struct stk_jval *points = rc ? NULL : stk_json_get(v, "points");
     for (size_t i = 0; points && points->type == STK_JOBJ && i < points->len; i++) {
         struct stk_tune_candidate *c = stk_tune_add(t->out);

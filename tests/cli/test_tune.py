@@ -303,6 +303,19 @@ def test_clean_after_a_kill_while_storage_is_measured(stoker, tmp_path):
     assert os.listdir(tmp_path) == ["data"]
 
 
+def test_a_folder_of_a_later_version(stoker, tmp_path):
+    """Words that this version does not know are no reason to leave copies of a night behind."""
+    make_images(tmp_path / "data")
+    what = ["tune", tmp_path / "data", *VIRTUAL, "--only", "checkpoint,loader", "--near", tmp_path / "data", "--budget", "1s", "--keep"]
+    folder = pathlib.Path(stoker(*what, "--json", "-").json()["result"]["folder"])
+    state = json.loads((folder / "tune.json").read_text())
+    state["stage"] = state["candidates"][0]["verdict"] = "later"
+    (folder / "tune.json").write_text(json.dumps(state))
+    assert "'stage' is not" in stoker("tune", "--resume", folder, rc=4).err
+    stoker("tune", "--clean", folder)
+    assert os.listdir(tmp_path) == ["data"]
+
+
 def test_a_folder_of_an_earlier_version(stoker, tmp_path):
     """After an upgrade: it is said that the old call cannot go on, nothing is lost, and its copies can be removed."""
     folder, near = tmp_path / "stoker-tune.0123", tmp_path / "near/stoker-tune.0123"
