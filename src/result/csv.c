@@ -10,12 +10,20 @@ static bool is_cell(const struct stk_result_field *f)
     return f->unit <= STK_U_PROSE;
 }
 
+/* Programs that expect whole numbers read 6 and not 6.0. */
+static void put_number(const struct stk_jval *v, struct stk_buf *out)
+{
+    size_t n = v->raw_len;
+    bool whole = n > 2 && memcmp(v->raw + n - 2, ".0", 2) == 0;
+    stk_buf_put(out, v->raw, whole ? n - 2 : n);
+}
+
 static void put_cell(const struct stk_jval *v, struct stk_buf *out)
 {
     if (v && v->type == STK_JSTR)
         stk_csv_put_text(out, v->str);
     else if (v && (v->type == STK_JINT || v->type == STK_JFLOAT || v->type == STK_JBOOL))
-        stk_buf_put(out, v->raw, v->raw_len);
+        put_number(v, out);
 }
 
 /* The cells of a row, or of the first one if row is NULL. before: the objects it stands in. */

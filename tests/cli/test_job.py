@@ -382,6 +382,7 @@ def test_some_of_many_jobs_in_order(job, slurm, tmp_path):
     job("--me", "--since", "2026-11-15", "--sort", "su", "--csv", table)
     rows = list(csv.DictReader(table.open(newline="")))
     assert (rows[0]["job"], rows[0]["name"], rows[0]["cpus"]) == ("21", "two\n|lines; $(reboot)", "4")
+    assert rows[0]["elapsed_s"] == "6"  # scripts of the shell compute with it
     assert float(rows[0]["su"]) == pytest.approx((4 + 2 * 4) * 6 / 3600)
     killed = next(r for r in rows if r["job"] == str(LIMIT))
     assert (killed["cpu_s"], killed["cpu_worth"], killed["memory_worth"]) == ("", "unknown", "known")
