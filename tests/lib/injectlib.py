@@ -292,11 +292,11 @@ def load_answer(cwd):
 
 def inspect_answer(cwd):
     return without(result(cwd), "index_built_now", "index", "index_path", "index_bytes", "index_not_used",
-                   "seconds")
+                   "index_was", "index_kept", "seconds")
 
 
 def verify_answer(cwd):
-    return without(result(cwd), "verify_seconds")
+    return without(result(cwd), "verify_seconds", "bytes_per_second")
 
 
 def stage_rest(src):
