@@ -107,7 +107,7 @@ struct stk_verdict stk_verdict_of_pairs(const double *log_ratio, size_t n, doubl
     return n ? decide(&s, within, 1) : (struct stk_verdict){.times = NAN, .ci = {NAN, NAN}};
 }
 
-/* ---- candidates that are looked at while they run ---------------------------------------------- */
+/* ---- candidates that are looked at while they run ------------------------------------------- */
 
 /* Few looks and small first shares: the last one sees a gain of 10 % nearly as well as if it were the
  * only one, and a gain of 2x is seen by the first three. */

@@ -14,7 +14,7 @@
 #define STK_JOB_GPU_POOR     0.15
 #define STK_JOB_ROOM         1.2 /* request this many times what was used */
 
-/* ---- what a figure is worth (job/figures.c) --------------------------------------------------- */
+/* ---- what a figure is worth (job/figures.c) ------------------------------------------------- */
 
 enum stk_job_figure { STK_JOB_CPU, STK_JOB_MEMORY, STK_JOB_GPU, STK_JOB_FILES, STK_JOB_FIGURES };
 enum stk_job_worth {

@@ -18,7 +18,7 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : NAN;
 }
 
-/* ---- a distribution of times -------------------------------------------------------------------- */
+/* ---- a distribution of times ---------------------------------------------------------------- */
 
 #define TIMES(name, expression) STK_NUMBER_OF(name, struct stk_histogram, 1e-9 * (double)(expression))
 
@@ -63,7 +63,7 @@ static const struct stk_result_field time_fields[] = {
      .meaning = "by powers of two of nanoseconds"},
     {NULL}};
 
-/* ---- requests ------------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 #define TALLY(member)           STK_FROM(struct stk_io_tally, member)
 #define IO(name, expression)    STK_NUMBER_OF(name, struct stk_io_tally, expression)
@@ -213,7 +213,7 @@ static const struct stk_result_field io_and_device[] = {
     {"bytes_from_device", "from the device", STK_U_BYTES, .flags = STK_F_PAGE},
     {NULL}};
 
-/* ---- where the data came from ------------------------------------------------------------------------ */
+/* ---- where the data came from --------------------------------------------------------------- */
 
 static const char *source_text(const struct stk_bench_result *r, char *buf, size_t size)
 {
@@ -247,7 +247,7 @@ static const char *source_said(const struct stk_bench_result *r)
     return from < sizeof said / sizeof *said ? said[from] : NULL;
 }
 
-/* ---- over time ------------------------------------------------------------------------------------- */
+/* ---- over time ------------------------------------------------------------------------------ */
 
 /* Six digits: a bin is a millisecond or more. */
 static void json_bins(const char *key, const float *v, size_t n, struct stk_jw *w)
@@ -277,7 +277,7 @@ static void json_course(const struct stk_course *c, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-/* ---- ranks --------------------------------------------------------------------------------------- */
+/* ---- ranks ---------------------------------------------------------------------------------- */
 
 #define RANK(member)             STK_FROM(struct stk_bench_rank, member)
 #define OF_RANK(name, expression) STK_NUMBER_OF(name, struct stk_bench_rank, expression)
@@ -378,7 +378,7 @@ static const struct stk_result_field page_columns[] = {
     {"memory_bytes", "memory", STK_U_BYTES},
     {NULL}};
 
-/* ---- all ranks ------------------------------------------------------------------------------------ */
+/* ---- all ranks ------------------------------------------------------------------------------ */
 
 static const char ours[] = "computing / time of the measured steps, checkpoints included";
 static const char mlperf[] = "computing / time, without the first step and checkpoints";
@@ -558,7 +558,7 @@ static const struct stk_result_field total_fields[] = {
      .meaning = "The measured steps of each."},
     {NULL}};
 
-/* ---- the result ------------------------------------------------------------------------------------ */
+/* ---- the result ----------------------------------------------------------------------------- */
 
 TEXT(reader, r->stoker ? "stoker" : "application")
 TEXT(clock_name, r->is_virtual ? "virtual" : "real")

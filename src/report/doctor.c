@@ -18,7 +18,7 @@ static double positive(double v)
     return v > 0 ? v : NAN;
 }
 
-/* ---- the speed of a file system ---------------------------------------------------------------- */
+/* ---- the speed of a file system ------------------------------------------------------------- */
 
 #define SPEED(name, expression) STK_NUMBER_OF(name, struct stk_measured, positive(expression))
 
@@ -57,7 +57,7 @@ static void put_speed(const void *base, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-/* ---- file systems -------------------------------------------------------------------------------- */
+/* ---- file systems --------------------------------------------------------------------------- */
 
 #define FS_CHARS(member) STK_FROM_AS(CHARS, struct stk_survey_fs, member)
 
@@ -160,7 +160,7 @@ static double fastest(const void *base)
     return positive(most);
 }
 
-/* ---- the node ------------------------------------------------------------------------------------ */
+/* ---- the node ------------------------------------------------------------------------------- */
 
 #define NODE(member)            STK_FROM(struct stk_survey, member)
 #define NODE_CHARS(member)      STK_FROM_AS(CHARS, struct stk_survey, member)
@@ -240,7 +240,7 @@ static void put_tiers(const void *base, struct stk_jw *w)
 TEXT(mpi_note, r->mpi.stalled ? "not known: a folder does not answer" : r->mpi.n ? NULL : "no module")
 TEXT(tiers_note, r->tiers.stalled ? "not known: a folder does not answer" : r->tiers.n ? NULL : "none")
 
-/* ---- what is built in, and what is missing --------------------------------------------------------- */
+/* ---- what is built in, and what is missing -------------------------------------------------- */
 
 static void put_built(const struct stk_build *b, bool in, struct stk_jw *w)
 {
@@ -301,7 +301,7 @@ static void put_version(const void *base, struct stk_jw *w)
     stk_jw_str(w, stk_version());
 }
 
-/* ---- the result ---------------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------- */
 
 static const struct stk_result_field survey_fields[] = {
     {"quick", NULL, STK_U_FLAG, NODE(quick), "nothing was measured"},

@@ -8,7 +8,7 @@
 #include "result/blocks.h"
 #include "result/screen.h"
 
-/* ---- formats ---------------------------------------------------------------------------------- */
+/* ---- formats -------------------------------------------------------------------------------- */
 
 #define FORMAT(member)           STK_FROM(struct stk_format, member)
 #define CAN(name, cap)           STK_BOOL_OF(name, struct stk_format, r->caps & (cap))
@@ -122,7 +122,7 @@ static const struct stk_result_field formats_fields[] = {
 const struct stk_result_kind stk_formats_kind = {
     .command = "formats", .doing = "Formats", .subject = SIZE_MAX, .fields = formats_fields};
 
-/* ---- version ---------------------------------------------------------------------------------- */
+/* ---- version -------------------------------------------------------------------------------- */
 
 STK_TEXT_OF(there, struct stk_build_part, r->missing ? "no" : "yes")
 

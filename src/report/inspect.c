@@ -62,7 +62,7 @@ static void draw_advice(const struct stk_result_field *f, const struct stk_jval 
     stk_buf_putc(s->out, '\n');
 }
 
-/* ---- lists ------------------------------------------------------------------------------------ */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 static void put_classes(const void *base, struct stk_jw *w)
 {
@@ -147,7 +147,7 @@ static void verdict(const struct stk_jval *r, struct stk_buf *out)
                        : "");
 }
 
-/* ---- the result ------------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------- */
 
 #define IN(member)               STK_FROM(struct stk_inspect, member)
 #define CHARS(member)            STK_FROM_AS(CHARS, struct stk_inspect, member)

@@ -80,7 +80,7 @@ NUMBER(problems, (double)stk_load_nproblems(r))
 TEXT(format, r->ds->format->name)
 TEXT(rank_from, *r->rank.from ? r->rank.from : NULL)
 
-/* ---- what it means ---------------------------------------------------------------------------- */
+/* ---- what it means -------------------------------------------------------------------------- */
 
 static void order_text(const void *base, struct stk_jw *w)
 {
@@ -217,7 +217,7 @@ static void verdict(const struct stk_jval *r, struct stk_buf *out)
     stk_buf_release(&but);
 }
 
-/* ---- lists ------------------------------------------------------------------------------------- */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 static void put_warnings(const void *base, struct stk_jw *w)
 {
@@ -239,7 +239,7 @@ static void put_problems(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* ---- epochs ------------------------------------------------------------------------------------ */
+/* ---- epochs --------------------------------------------------------------------------------- */
 
 #define EPOCH(member) STK_FROM(struct stk_load_epoch, member)
 #define EPOCH_NS(member) STK_FROM_AS(NS, struct stk_load_epoch, member)
@@ -282,7 +282,7 @@ static void put_epochs(const void *base, struct stk_jw *w)
                  sizeof(struct stk_load_epoch), w);
 }
 
-/* ---- mixing ------------------------------------------------------------------------------------ */
+/* ---- mixing --------------------------------------------------------------------------------- */
 
 #define AS_GOOD 0.95 /* of a random batch: no training can tell the difference */
 
@@ -347,7 +347,7 @@ static void put_mixing(const void *base, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-/* ---- the result -------------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------- */
 
 #define FROM(member)   STK_FROM(struct stk_load_result, member)
 #define LOADER(member) STK_FROM(struct stk_load_result, end.loader.member)

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-/* ---- problems --------------------------------------------------------------------------------- */
+/* ---- problems ------------------------------------------------------------------------------- */
 
 STK_TEXT_OF(code_text, struct stk_problem,
             r->code == STK_E_UNSUPPORTED ? "unsupported" : "corrupt")
@@ -69,7 +69,7 @@ const struct stk_result_field stk_problems_of[] = {
      .draw = stk_draw_problems, .most = 20},
     {NULL}};
 
-/* ---- notes ------------------------------------------------------------------------------------- */
+/* ---- notes ---------------------------------------------------------------------------------- */
 
 #define NAME_COLUMNS 60 /* for all names of a note together */
 

@@ -102,7 +102,7 @@ void stk_result_file_release(struct stk_result_file *f)
     stk_buf_release(&f->text);
 }
 
-/* ---- the schema ------------------------------------------------------------------------------- */
+/* ---- the schema ----------------------------------------------------------------------------- */
 
 bool stk_result_schema(const char *command, struct stk_buf *out)
 {

@@ -3,7 +3,7 @@
 
 #include "result/blocks.h"
 
-/* ---- a node ------------------------------------------------------------------------------------- */
+/* ---- a node --------------------------------------------------------------------------------- */
 
 #define NODE(member)       STK_FROM(struct stk_spread_node, member)
 #define NODE_CHARS(member) STK_FROM_AS(CHARS, struct stk_spread_node, member)
@@ -38,7 +38,7 @@ static const struct stk_result_plot node_plot = {
        {"bytes_sent", "sent to nodes", "bar"},
        {"bytes_written", "written", "bar"}}}}};
 
-/* ---- all of them ---------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------------------- */
 
 #define FROM(member)             STK_FROM(struct stk_stage_nodes, member)
 #define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_stage_nodes, expression)

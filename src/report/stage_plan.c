@@ -21,7 +21,7 @@ static double positive(double v)
     return v > 0 ? v : NAN;
 }
 
-/* ---- a file system ---------------------------------------------------------------------------- */
+/* ---- a file system -------------------------------------------------------------------------- */
 
 #define FACT(name, expression) STK_NUMBER_OF(name, struct stk_fs_facts, expression)
 
@@ -74,7 +74,7 @@ const struct stk_result_field stk_fs_fields[] = {
     {"errno", NULL, STK_U_TEXT, .put = error_name},
     {NULL}};
 
-/* ---- folders for copies ------------------------------------------------------------------------ */
+/* ---- folders for copies --------------------------------------------------------------------- */
 
 static const char *chosen_tone(const struct stk_jval *v)
 {
@@ -151,7 +151,7 @@ const struct stk_result_field stk_target_fields[] = {
      .meaning = "Where `stoker stage` may put a copy."},
     {NULL}};
 
-/* ---- cost --------------------------------------------------------------------------------------- */
+/* ---- cost ----------------------------------------------------------------------------------- */
 
 #define ASKED(name, expression) STK_NUMBER_OF(name, struct stk_stage_plan, expression)
 
@@ -262,7 +262,7 @@ static void put_cost(const void *base, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-/* ---- the plan ----------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 static void put_chosen(const void *base, struct stk_jw *w)
 {

@@ -181,7 +181,7 @@ struct stk_result_plot {
     } panel[STK_PLOT_PANELS];
 };
 
-/* ---- a kind of result ------------------------------------------------------------------------- */
+/* ---- a kind of result ----------------------------------------------------------------------- */
 
 struct stk_result_kind {
     const char *command;            /* whose --json writes it */

@@ -90,7 +90,7 @@ static void put_facts(const struct stk_result_field *f, const char *before,
     }
 }
 
-/* ---- plots and tables -------------------------------------------------------------------------- */
+/* ---- plots and tables ----------------------------------------------------------------------- */
 
 static const struct stk_result_field *column(const struct stk_result_field *of, const char *key)
 {
@@ -243,7 +243,7 @@ static void put_blocks(const struct stk_result_field *f, const struct stk_jval *
     }
 }
 
-/* ---- notes ------------------------------------------------------------------------------------- */
+/* ---- notes ---------------------------------------------------------------------------------- */
 
 /* "K80: Plateau: ...": sentences of rows that have a name. */
 static void put_row_notes(const struct stk_result_field *of, const struct stk_jval *row,

@@ -119,7 +119,7 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
         put_phrase(f, f->joins ? f->joins : f->say ? f->say : "%", v, &r->text);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 /* rows: NULL inside an object of them. */
 static bool is_column(const struct stk_result_field *f, const struct stk_jval *rows)
@@ -306,7 +306,7 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_screen_table(f, rows, s);
 }
 
-/* ---- lists ------------------------------------------------------------------------------------ */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 static void put_texts(const struct stk_result_field *f, const struct stk_jval *list, struct stk_screen *s)
 {

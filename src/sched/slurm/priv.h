@@ -17,7 +17,7 @@ int stk_slurm_run(const struct stk_slurm *s, const char *const *argv, const void
 /* A client's own error message from its output: the last error, without its name. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
 
-/* ---- words and numbers (sched/slurm/text.c). p[0..n) need not end in NUL ------------------------- */
+/* ---- words and numbers (sched/slurm/text.c). p[0..n) need not end in NUL -------------------- */
 
 struct stk_slurm_word {
     const char *p;
@@ -52,7 +52,7 @@ bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id);
 int stk_slurm_id_each(const char *text, int (*f)(void *user, const char *id, size_t len),
                       void *user);
 
-/* ---- rows (sched/slurm/text.c) ------------------------------------------------------------------ */
+/* ---- rows (sched/slurm/text.c) -------------------------------------------------------------- */
 
 /* Rows of `ncols` fields with an unpredictable separator, so that no job name can end a field or
  * a row; the last field may contain line breaks. Calls row() for each that is complete.
@@ -67,7 +67,7 @@ int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
 #define STK_SLURM_SEP_MAX 32
 void stk_slurm_separator(char sep[STK_SLURM_SEP_MAX]); /* a new one */
 
-/* ---- lists (sched/slurm/job.c) ------------------------------------------------------------------ */
+/* ---- lists (sched/slurm/job.c) -------------------------------------------------------------- */
 
 /* The job of that number, or a new one at the end; NULL: out of memory, or jobs->more. */
 struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t id);
@@ -108,7 +108,7 @@ int stk_slurm_read_sstat(struct stk_slurm_jobs *jobs, const char *text, size_t l
 /* "123" or "123;cluster", nothing else. */
 bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
 
-/* ---- asking (sched/slurm/ask.c) ------------------------------------------------------------------ */
+/* ---- asking (sched/slurm/ask.c) ------------------------------------------------------------- */
 
 #define STK_SLURM_ARGV_MAX 64
 

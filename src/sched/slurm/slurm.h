@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/lookup.h"
 
-/* ---- calling clients (sched/slurm/client.c) ----------------------------------------------------- */
+/* ---- calling clients (sched/slurm/client.c) ------------------------------------------------- */
 
 /* How to call clients. NULL or all zero: the defaults. */
 struct stk_slurm {
@@ -66,7 +66,7 @@ void stk_slurm_stream_close(struct stk_slurm_stream *s);
 /* 0 if the client is in PATH. An error says what to install. */
 int stk_slurm_have(const char *client, struct stk_err *err);
 
-/* ---- a job (sched/slurm/job.c) ------------------------------------------------------------------ */
+/* ---- a job (sched/slurm/job.c) -------------------------------------------------------------- */
 
 enum stk_slurm_state {
     STK_SLURM_UNKNOWN = 0, /* unknown to all clients: not yet (just submitted), or no longer */

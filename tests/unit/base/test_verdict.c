@@ -175,7 +175,7 @@ static void a_difference_is_seen_with_the_runs_that_were_named(void)
     CHECK(share(1.3, 0.1, 10, 1u << STK_VERDICT_SLOWER) == 0);
 }
 
-/* ---- candidates that are looked at while they run ---------------------------------------------- */
+/* ---- candidates that are looked at while they run ------------------------------------------- */
 
 #define LEAST      0.03
 #define CANDIDATES 10
