@@ -876,7 +876,11 @@ static void draw_cautions(const struct stk_result_field *f, const struct stk_jva
 
 static void put_study(const void *base, struct stk_jw *w)
 {
-    stk_study_write_json(((const struct stk_scaling *)base)->study, w);
+    const struct stk_scaling *all = base;
+    if (all->study)
+        stk_study_write_json(all->study, w);
+    else
+        stk_jw_null(w);
 }
 
 static const struct stk_result_field study_fields[] = {

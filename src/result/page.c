@@ -142,17 +142,8 @@ static void add_column(const struct stk_result_field *f, const char *before, str
     t->word[t->n++] = f->word;
 }
 
-static bool is_shown(const struct stk_result_field *f, const struct columns *t)
-{
-    bool shown = !t->inner && stk_column_shown(f, t->rows);
-    for (size_t i = 0; t->inner && i < t->rows->len && !shown; i++) {
-        const struct stk_jval *rows = stk_field_of(t->inner, &t->rows->item[i]);
-        shown = rows && rows->item && stk_column_shown(f, rows);
-    }
-    return shown;
-}
-
-/* The members of nested objects are columns, too: "io.requests". */
+/* The members of nested objects are columns, too: "io.requests". The page does not show a column
+ * that is empty, but who computes with it finds it. */
 static void add_columns(const struct stk_result_field *of, const char *before, struct columns *t)
 {
     for (; of->key && t->n < COLUMNS; of++) {
@@ -160,8 +151,7 @@ static void add_columns(const struct stk_result_field *of, const char *before, s
             char inside[80];
             snprintf(inside, sizeof inside, "%.38s%.38s%s", before, of->key, *of->key ? "." : "");
             add_columns(of->of, inside, t);
-        } else if (on_page(of) && of->unit < STK_U_LIST && !(of->flags & STK_F_NOTE) &&
-                   (*before || is_shown(of, t))) {
+        } else if (on_page(of) && of->unit < STK_U_LIST && !(of->flags & STK_F_NOTE)) {
             add_column(of, before, t);
         }
     }
@@ -198,7 +188,8 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_pg_table_end(w);
 }
 
-/* Tables inside the rows of a table become one, with the first column of the outer rows. */
+/* Tables inside the rows of a table become one, with the first column of the outer rows, which has
+ * the name of their table: "series". */
 static void put_inner(const struct stk_result_field *outer, const struct stk_result_field *f,
                       const struct stk_jval *rows, const struct stk_jval *result, struct stk_jw *w)
 {
@@ -206,7 +197,9 @@ static void put_inner(const struct stk_result_field *outer, const struct stk_res
     char head[120];
     add_column(outer->of, "", &t);
     add_columns(f->of, "", &t);
+    t.c[0].name = outer->key;
     stk_pg_table(w, f->key, capital(f->title, head, sizeof head), f->meaning, t.c, t.n);
+    t.c[0].name = t.name[0];
     for (size_t i = 0; i < rows->len; i++) {
         const struct stk_jval *inner = stk_field_of(f, &rows->item[i]);
         for (size_t k = 0; inner && k < inner->len && inner->item; k++) {

@@ -2,10 +2,12 @@
  * reads.c - changes of how the program reads or writes: threads, read ahead, requests, shares of
  * ranks, memory, the loader.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/own.h"
 #include "stoker.h"
 #include "tune/kinds.h"
 
@@ -374,7 +376,7 @@ static int prepare_loader(const struct stk_tuner *t, const struct stk_tune_chang
     struct stk_dataset *ds = NULL;
     int rc = stk_dataset_open(t->s.source, &o, &ds, err);
     stk_dataset_close(ds);
-    if (access(c->copy.path, F_OK) == 0) /* a packed dataset has its own */
+    if (stk_may_exist(AT_FDCWD, c->copy.path)) /* a packed dataset has its own */
         stk_buf_puts(at, c->copy.path);
     return rc;
 }

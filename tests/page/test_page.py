@@ -729,7 +729,7 @@ def test_results_of_one_name_are_told_apart(results, tmp_path):
     assert [r["name"] for r in shown] == ["a/profile", "b/profile", "load.json", "load.json (2)", "a/study, b/study", "profiles side by side"]
     for letter, series in zip("ab", ("a/study", "b/study")):
         said = json.loads((tmp / f"scale-{letter}.json").read_text())["result"]["series"][0]["points"]
-        mine = [(r["n"], r["runs"], r["value"]) for r in rows_of(shown[4], "points") if r["name"] == series]
+        mine = [(r["n"], r["runs"], r["value"]) for r in rows_of(shown[4], "points") if r["series"] == series]
         assert mine == [(p["n"], p["runs"], p["value"]) for p in said]
     assert {s["name"] for s in blocks_of(shown[5])["sizes"]["panels"][0]["series"]} == {"a/profile", "b/profile"}
     assert shown[5]["number"]["what"] == "as fast as a/profile, from one run each" and shown[5]["verdict"].startswith("b/profile took ")
@@ -744,7 +744,7 @@ def test_series_of_one_name_in_two_studies_stay_two(tmp_path):
     if "built without the page" in done.err:
         pytest.skip("this build has no page: Node.js or its libraries are missing")
     study, = data_of(tmp_path / "page.html")
-    assert [(r["name"], r["n"], r["value"]) for r in rows_of(study, "points")] == \
+    assert [(r["series"], r["n"], r["value"]) for r in rows_of(study, "points")] == \
         [("gpu", n, 8 / n) for n in (1, 2, 4)] + [("y: gpu", n, 16 / n) for n in (1, 2, 4)]
 
 

@@ -104,5 +104,5 @@ def test_a_rank_of_a_job_dies(site):
     text, lost = (site.folder / "said.0").read_text(), site.status(1)
     assert f"rank {lost['rank']} on node" in text and "is lost: its process has ended" in text, text
     assert f"DATA={site.folder}/data\n" in (site.folder / f"out.{site.jobs['dies']}").read_text()
-    assert lost["phase"] == "copying" and any(line.startswith(lost["node"]) and " lost: " in line
+    assert lost["phase"] == "copying" and any(line.split()[:1] == [lost["node"]] and line.endswith(" lost")
                                               for line in text.splitlines()), text
