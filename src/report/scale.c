@@ -876,11 +876,7 @@ static void draw_cautions(const struct stk_result_field *f, const struct stk_jva
 
 static void put_study(const void *base, struct stk_jw *w)
 {
-    const struct stk_scaling *all = base;
-    if (all->study)
-        stk_study_write_json(all->study, w);
-    else
-        stk_jw_null(w);
+    stk_study_write_json(((const struct stk_scaling *)base)->study, w);
 }
 
 static const struct stk_result_field study_fields[] = {
@@ -954,7 +950,7 @@ void stk_scaling_plot(const struct stk_scaling *all, enum stk_plot kind, unsigne
 {
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *result;
-    if (stk_result_fill(&stk_scale_kind, all, &arena, &result, NULL) == 0)
+    if (all->nseries && stk_result_fill(&stk_scale_kind, all, &arena, &result, NULL) == 0)
         stk_scale_plot(result, kind, columns, utf8, out);
     stk_arena_release(&arena);
 }

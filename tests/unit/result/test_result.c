@@ -154,7 +154,7 @@ static void test_csv_and_schema(void)
     const char *json = fill(&b);
     CHECK_INT(stk_json_parse(&arena, json, b.len, &v, NULL), 0);
     CHECK(stk_csv_draw(&kind, "rows", v, &out));
-    CHECK_STR(stk_buf_cstr(&out), "path,bytes,share\n\"one\n\",5000,0.25\ntwo,20480,1.0\n");
+    CHECK_STR(stk_buf_cstr(&out), "path,bytes,share\n\"one\n\",5000,0.25\ntwo,20480,1\n");
     CHECK(!stk_csv_draw(&kind, "files", v, &out));
     stk_jw_init(&w, &schema, false);
     stk_schema_draw(&kind, &w);
