@@ -79,15 +79,25 @@ def merged(lines):
             yield pid, rest
 
 
+def births(calls):
+    """Of each process and thread that a call has made: by whom, and whether they share descriptors."""
+    born = {}
+    for pid, text in calls:
+        made = re.match(r"(?:clone3?|v?fork)\(.*\)\s+= (\d+)", text)
+        if made:
+            born[made.group(1)] = (pid, "CLONE_FILES" in text)
+    return born
+
+
 class Replay:
-    def __init__(self, root):
-        self.root, self.truth, self.tables, self.forking = str(root), Truth(), {}, None
+    def __init__(self, root, born):
+        self.root, self.truth, self.tables, self.born, self.forking = str(root), Truth(), {}, born, None
 
     def table(self, pid):
         """Descriptors of a process. A child's first call may come before its parent's fork
-        returns."""
+        returns, and while other processes fork; of one that never returned, the last one counts."""
         if pid not in self.tables:
-            parent, shared = self.forking or (None, False)
+            parent, shared = self.born.get(pid) or self.forking or (None, False)
             of_parent = self.tables.get(parent, {})
             self.tables[pid] = of_parent if shared else dict(of_parent)
         return self.tables[pid]
@@ -192,7 +202,8 @@ def strace_truth(argv, root, env=None, cwd=None, timeout=300):
         subprocess.run(["strace", "-f", "-qq", "-y", "-s", "0", "-o", log.name, "-e",
                         f"trace={CALLS}", *map(str, argv)], check=True, env=env, cwd=cwd,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=timeout)
-        replay = Replay(root)
-        for pid, text in merged(log.read().splitlines()):
+        calls = list(merged(log.read().splitlines()))
+        replay = Replay(root, births(calls))
+        for pid, text in calls:
             replay.call(pid, text)
     return replay.truth
