@@ -18,6 +18,8 @@ def data(tmp_path):
     src = tmp_path / "src"
     make_images(src / "images", classes=2, per_class=5, sizes=(500, 900))
     run_stoker("pack", src / "images", src / "set", "-q")
+    for name in ("opened", "started", "read", "list", "mended"):
+        shutil.copytree(src / "set", src / name)
     (src / "rows.jsonl").write_text('{"n": 1}\n' * 20)
     return src, tmp_path / "mnt"
 
@@ -28,6 +30,8 @@ def wait_for_stall(fs, hits=1):
 
 
 # Each of these is begun with the storage as it should be, then what `hang` names does not answer.
+# Each has a dataset of its own: a thread that an earlier one left behind reads on after "clear", and
+# what it asks for would pass for the request that is waited for.
 SCRIPT = """
 import os, signal, sys
 import stoker
@@ -45,28 +49,30 @@ def case(hang, do):
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 
-case("stall set 9999s op=stat", lambda: stoker.Dataset(mnt + "/set"))
-case("stall manifest.json 9999s op=open", lambda: stoker.Loader(mnt + "/set"))
+case("stall opened 9999s op=stat", lambda: stoker.Dataset(mnt + "/opened"))
+case("stall started/manifest.json 9999s op=open", lambda: stoker.Loader(mnt + "/started"))
 case("stall rows.jsonl 9999s", lambda: stoker.Dataset(mnt + "/rows.jsonl"))
 control("clear")
-ds, images = stoker.Dataset(mnt + "/set"), stoker.Dataset(mnt + "/images", write_index=False)
+ds, many = stoker.Dataset(mnt + "/read"), stoker.Dataset(mnt + "/list")
+images = stoker.Dataset(mnt + "/images", write_index=False)
 case("stall *.jpg 9999s", lambda: stoker.Loader(images, batch=2, threads=1).state())
-case("stall *.tfrecord 9999s", lambda: ds[3])
-case("stall *.tfrecord 9999s", lambda: [ds[i] for i in range(len(ds))])
+case("stall read/*.tfrecord 9999s", lambda: ds[3])
+case("stall list/*.tfrecord 9999s", lambda: [many[i] for i in range(len(many))])
 
 # A bad sample is read again when its batch is asked for. The handler may ask for the state.
 control("clear\\nflip *.tfrecord offset=4000")
-loader, seen, told = stoker.Loader(ds, batch=1, shuffle=False, io="threads"), [], []
+bad = stoker.Dataset(mnt + "/mended")
+loader, seen, told = stoker.Loader(bad, batch=1, shuffle=False, io="threads"), [], []
 batches = iter(loader)
 seen += next(batches).ids.tolist()
 def handler(*_):
     told.append(loader.state())
     raise KeyboardInterrupt
 signal.signal(signal.SIGINT, handler)
-case("stall *.tfrecord 9999s", lambda: seen.extend(i for b in batches for i in b.ids.tolist()))
+case("stall mended/*.tfrecord 9999s", lambda: seen.extend(i for b in batches for i in b.ids.tolist()))
 assert told == [loader.state()] and 1 < len(seen) < 10
 control("clear")
-seen += [i for b in stoker.Loader(ds, batch=1, state=told[0]) for i in b.ids.tolist()]
+seen += [i for b in stoker.Loader(bad, batch=1, state=told[0]) for i in b.ids.tolist()]
 assert seen == list(range(10)), seen
 assert [i for b in loader for i in b.ids.tolist()] == list(range(10))  # the next epoch
 
@@ -77,7 +83,7 @@ if pid == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 control("clear")
 assert ds[3]["key"] and len(ds.classes) == 2  # what was left behind has ended, and did no harm
-case("stall *.tfrecord 9999s", lambda: ds[4])
+case("stall *.tfrecord 9999s", lambda: many[4])
 print("over", flush=True)
 """
 
