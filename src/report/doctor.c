@@ -183,8 +183,8 @@ static const struct stk_result_field node_fields[] = {
      .say = "% free"},
     {"memory_limit_bytes", "memory", STK_U_BYTES, NODE(memory_limit_bytes), .joins = " of %"},
     {"memory_limited_by_cgroup", "limited by a cgroup", STK_U_FLAG, NODE(memory_limited),
-     .flags = STK_F_IF_SET, .joins = ", limited by a cgroup (files in /dev/shm count)"},
-    {"gpus", "GPUs", STK_U_COUNT, NODE(gpus.count)},
+     "files in /dev/shm count, too", .joins = "; limited by a cgroup: %"},
+    {"gpus", "GPUs", STK_U_COUNT, NODE(gpus.count), .flags = STK_F_IF_SET, .none = "none found"},
     {"gpu_kind", "GPU", STK_U_TEXT, NODE_CHARS(gpus.kind), .flags = STK_F_KNOWN, .joins = " x %"},
     {"gpu_memory_bytes", "memory of a GPU", STK_U_BYTES, .number = gpu_memory, .joins = ", %"},
     {"io_uring", "io_uring", STK_U_FLAG, .put = uring},
@@ -192,7 +192,7 @@ static const struct stk_result_field node_fields[] = {
     {"slurm", "Slurm in PATH", STK_U_FLAG, NODE(slurm)},
     {"slurm_version", "Slurm", STK_U_TEXT, NODE_CHARS(slurm_version), .flags = STK_F_KNOWN,
      .joins = ", %"},
-    {"job", "job", STK_U_TEXT, NODE_CHARS(job), .flags = STK_F_KNOWN},
+    {"job", "job", STK_U_TEXT, NODE_CHARS(job), .flags = STK_F_KNOWN, .none = "this is not one"},
     {"scheduler", "scheduler", STK_U_TEXT, .put = scheduler, .joins = ", of %"},
     {NULL}};
 
@@ -340,7 +340,7 @@ static const struct stk_result_field fields[] = {
     {"confined_by", NULL, STK_U_GROUP, STK_FROM_AS(POINTER, struct stk_doctor, build),
      .of = stk_lock_fields},
     {"missing", "missing, and what it would give", STK_U_TABLE, .put = put_lacks,
-     .of = lack_fields, .flags = STK_F_NAMED, .meaning = "What this node or this build lacks."},
+     .of = lack_fields, .flags = STK_F_NAMED, .none = "nothing", .meaning = "What this node or this build lacks."},
     {NULL}};
 
 static void verdict(const struct stk_jval *r, struct stk_buf *out)

@@ -396,7 +396,7 @@ static const struct stk_result_field fields[] = {
     {"decoded_bytes", NULL, STK_U_BYTES, LOADER(decoded_bytes), "bytes that filters produced"},
     {"opens", NULL, STK_U_COUNT, LOADER(opens), "files that were opened"},
     {"storage_bytes", "from storage", STK_U_BYTES, .number = storage,
-     .flags = STK_F_KNOWN | STK_F_ALWAYS,
+     .flags = STK_F_KNOWN, .none = "not known",
      .meaning = "bytes that came from the device, by the kernel's count"},
     {"storage_bytes_per_second", "storage rate", STK_U_BYTES_PER_S, .number = storage_rate,
      .joins = ", %"},

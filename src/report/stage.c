@@ -168,26 +168,26 @@ void stk_stage_list_json(const char *tier, const struct stk_tier_info *i, struct
 
 /* Members of --list, --verify and --evict; each has some of them. */
 static const struct stk_result_field set_fields[] = {
-    {"source", "source", STK_U_TEXT, .flags = STK_F_CUT},
+    {"set", "set", STK_U_TEXT, .flags = STK_F_IF_SET},
+    {"source", "source", STK_U_TEXT, .flags = STK_F_CUT | STK_F_IF_SET},
     {"packed", "packed as", STK_U_TEXT, .flags = STK_F_IF_SET},
-    {"set", "set", STK_U_TEXT},
-    {"tier", "folder", STK_U_TEXT, .flags = STK_F_CUT},
+    {"tier", "folder", STK_U_TEXT, .flags = STK_F_CUT | STK_F_IF_SET},
     {"path", NULL, STK_U_TEXT, .meaning = "the copy, if it is complete"},
-    {"complete", "complete", STK_U_FLAG},
+    {"complete", "complete", STK_U_FLAG, .flags = STK_F_IF_SET, .none = "no"},
     {"filling", "being filled", STK_U_FLAG, .flags = STK_F_PAGE},
-    {"used", "in use", STK_U_FLAG},
-    {"files", "files", STK_U_COUNT},
-    {"bytes", "bytes", STK_U_BYTES},
-    {"bytes_there", "there", STK_U_BYTES},
+    {"used", "in use", STK_U_FLAG, .flags = STK_F_IF_SET, .none = "no"},
+    {"files", "files", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"bytes", "bytes", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"bytes_there", "there", STK_U_BYTES, .flags = STK_F_IF_SET, .none = "-"},
     {"used_time", NULL, STK_U_PLAIN, .meaning = "of the last use, seconds since 1970"},
     {"lease", NULL, STK_U_TEXT, .meaning = "who filled it last"},
-    {"parcels_bad", "damaged parcels", STK_U_COUNT, .flags = STK_F_PAGE},
+    {"parcels_bad", "damaged parcels", STK_U_COUNT, .flags = STK_F_IF_SET, .none = "none"},
     {"first", "first damage", STK_U_TEXT, .flags = STK_F_REMARK},
-    {"evicted", "evicted", STK_U_FLAG, .flags = STK_F_PAGE},
+    {"evicted", "removed", STK_U_FLAG, .flags = STK_F_IF_SET, .none = "no"},
     {NULL}};
 
 static const struct stk_result_field sets_fields[] = {
-    {"sets", "copies", STK_U_TABLE, .of = set_fields}, {NULL}};
+    {"sets", "copies", STK_U_TABLE, .of = set_fields, .none = "no copies on this node"}, {NULL}};
 
 static bool is_sets(const struct stk_jval *r)
 {

@@ -124,7 +124,6 @@ enum stk_field_flag {
                                * STK_F_PAGE on the page */
     STK_F_WRAP = 1u << 16,    /* the last column: its words go to further lines */
     STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
-    STK_F_ALWAYS = 1u << 14,  /* "not known" if it is null */
     STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
     STK_F_NOTE = 1u << 18,    /* of a row: prose, no column, but a note of the page */
     STK_F_MAP = 1u << 19,     /* a table whose rows are the members of an object */
@@ -141,6 +140,9 @@ struct stk_result_field {
     struct stk_from from;
     const char *meaning; /* for the schema; of a table or plot, also the text beside it */
     unsigned flags;      /* STK_F_ */
+    /* What is said where nothing would be: of null, or with STK_F_IF_SET of 0, false, and what is
+     * empty. NULL: it is not shown. */
+    const char *none;
     /* On the screen, "%" stands for the value, "%%" for a percent sign, and "(s)" for a plural. A field that joins stands in
      * the line of the field before it, and is not shown if that is not. */
     const char *say, *joins;
@@ -238,6 +240,8 @@ const char *stk_unit_name(enum stk_unit unit);
 void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *out);
 /* Like stk_text_escape(), but keeps backslashes. Returns the columns. */
 size_t stk_text_keep(struct stk_buf *out, const char *s, size_t n);
+/* Whether the value says anything; otherwise its field's `none` stands for it. */
+bool stk_field_set(const struct stk_result_field *f, const struct stk_jval *v);
 /* Whether it is worth showing. */
 bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v);
 

@@ -61,7 +61,7 @@ static void put_fact(const struct stk_result_field *f, const char *before,
     struct stk_buf text = STK_BUF_INIT;
     snprintf(both, sizeof both, "%s%s", before, f->title);
     capital(both, title, sizeof title);
-    if (is_number(v)) {
+    if (is_number(v) && stk_field_set(f, v)) {
         stk_pg_fact(w, title, v->f, stk_unit_name(f->unit));
         return;
     }

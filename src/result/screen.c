@@ -116,7 +116,10 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
         r->group = shown ? NULL : r->group;
     }
     if (shown && r->open)
-        put_phrase(f, f->joins ? f->joins : f->say ? f->say : "%", v, &r->text);
+        put_phrase(f, f->joins                             ? f->joins
+                      : f->say && stk_field_set(f, v) ? f->say
+                                                      : "%",
+                   v, &r->text);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -298,12 +301,15 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     size_t shown = 0;
     for (size_t i = 0; i < rows->len; i++)
         shown += has(&rows->item[i], f->only);
-    if (!shown || shown < f->least)
+    if ((!shown && !f->none) || shown < f->least)
         return;
     stk_screen_part(s);
     if (f->flags & STK_F_NAMED)
         stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
-    stk_screen_table(f, rows, s);
+    if (shown)
+        stk_screen_table(f, rows, s);
+    else
+        stk_screen_say(s, "%s", f->none);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */

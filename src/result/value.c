@@ -95,10 +95,28 @@ static void put_list(const struct stk_jval *v, struct stk_buf *out)
     }
 }
 
+bool stk_field_set(const struct stk_result_field *f, const struct stk_jval *v)
+{
+    if (v->type == STK_JNULL)
+        return false;
+    if (f->flags & STK_F_IF_MANY)
+        return v->f > 1;
+    if (!(f->flags & STK_F_IF_SET))
+        return true;
+    switch (v->type) {
+    case STK_JBOOL: return v->b;
+    case STK_JINT:
+    case STK_JFLOAT: return v->f != 0;
+    default: return v->len > 0;
+    }
+}
+
 void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *out)
 {
     char text[48];
-    if (v && v->type == STK_JSTR) {
+    if (v && f->none && !stk_field_set(f, v)) {
+        stk_buf_puts(out, f->none);
+    } else if (v && v->type == STK_JSTR) {
         const char *s = f->word ? f->word(v->str) : v->str;
         if (f->flags & STK_F_ESCAPED)
             stk_text_keep(out, s, strlen(s));
@@ -110,8 +128,7 @@ void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, 
         put_list(v, out);
     } else {
         bool number = v && (v->type == STK_JINT || v->type == STK_JFLOAT);
-        stk_unit_text(f->unit, number ? v->f : NAN, text, sizeof text);
-        stk_buf_puts(out, !number && f->flags & STK_F_ALWAYS ? "not known" : text);
+        stk_buf_puts(out, stk_unit_text(f->unit, number ? v->f : NAN, text, sizeof text));
     }
 }
 
@@ -139,16 +156,5 @@ bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *r
 
 bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v)
 {
-    if (!v || v->type == STK_JNULL)
-        return v && f->flags & STK_F_ALWAYS;
-    if (f->flags & STK_F_IF_MANY)
-        return v->f > 1;
-    if (!(f->flags & STK_F_IF_SET))
-        return true;
-    switch (v->type) {
-    case STK_JBOOL: return v->b;
-    case STK_JINT:
-    case STK_JFLOAT: return v->f != 0;
-    default: return v->len > 0;
-    }
+    return v && (stk_field_set(f, v) || f->none);
 }

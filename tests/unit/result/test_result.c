@@ -48,7 +48,7 @@ static const struct stk_result_field fields[] = {
     {"each", "each", STK_U_COUNT, .number = each, .joins = ", % of them"},
     {"bad", "bad", STK_U_COUNT, FROM(bad), .flags = STK_F_IF_SET},
     {"worse", "worse", STK_U_COUNT, FROM(files), .joins = ", % worse"},
-    {"device_bytes", "from storage", STK_U_BYTES, FROM(from_device), .flags = STK_F_ALWAYS},
+    {"device_bytes", "from storage", STK_U_BYTES, FROM(from_device), .none = "not known"},
     {"rate", "rate", STK_U_BYTES_PER_S, FROM(rate)},
     {"why", "why", STK_U_TEXT, FROM(why), .flags = STK_F_KNOWN},
     {"threads", NULL, STK_U_COUNT, FROM(threads)},
