@@ -6,7 +6,7 @@
 
 #include "cmd/formats.h"
 #include "format/jail.h"
-#include "report/doctor.h"
+#include "report/node.h"
 #include "stage/survey.h"
 
 struct settings {

@@ -2,7 +2,7 @@
 #ifndef STK_CMD_FORMATS_H
 #define STK_CMD_FORMATS_H
 
-#include "report/formats.h"
+#include "report/node.h"
 
 #define STK_PARTS_MAX 80
 /* Returns their number. */

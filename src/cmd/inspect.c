@@ -6,7 +6,7 @@
 #include "dataset/inspect.h"
 #include "dataset/open_options.h"
 #include "result/grid.h"
-#include "report/inspect.h"
+#include "report/data.h"
 
 struct settings {
     struct stk_common common;

@@ -6,7 +6,7 @@
 #define STK_CMD_LOAD_H
 
 #include "cmd/cmd.h"
-#include "report/load.h"
+#include "report/data.h"
 
 enum stk_consume { STK_CONSUME_NONE, STK_CONSUME_TOUCH, STK_CONSUME_HASH };
 

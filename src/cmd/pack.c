@@ -5,7 +5,7 @@
 
 #include "cmd/cmd.h"
 #include "dataset/open_options.h"
-#include "report/pack.h"
+#include "report/data.h"
 
 struct settings {
     struct stk_common common;

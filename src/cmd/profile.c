@@ -1,7 +1,8 @@
 /* profile.c - `stoker profile`: run a program, record its I/O, CPU, memory and GPU use. */
 #include "cmd/cmd.h"
+
+#include "base/quote.h"
 #include "record/launch.h"
-#include "report/launch.h"
 
 struct settings {
     struct stk_common common;
@@ -97,9 +98,27 @@ static void say_where(const struct stk_run *run, const struct stk_launch_result 
     struct stk_buf b = STK_BUF_INIT;
     if (stk_rank_detect(&rank, NULL) == 0 && rank.world > 1 && rank.rank != 0)
         return;
-    stk_launch_text(r, &b);
-    stk_say(run, "%s", stk_buf_cstr(&b));
+    stk_quote_shell(&b, r->dir);
+    stk_say(run, "stoker: profile in %s; read it with: stoker report %s\n", stk_buf_cstr(&b),
+            stk_buf_cstr(&b));
     stk_buf_release(&b);
+}
+
+/* Members of the open object. */
+static void put_launch(const struct stk_launch_result *r, struct stk_jw *w)
+{
+    stk_jw_put_str(w, "profile", r->dir);
+    stk_jw_put_str(w, "run", r->run);
+    stk_jw_put_u64(w, "program_status", (uint64_t)r->status);
+    stk_jw_put_known_i64(w, "program_signal", r->signal ? r->signal : -1);
+    stk_jw_put_f64(w, "program_seconds", r->seconds);
+    stk_jw_put_f64(w, "cpu_s", r->cpu_s);
+    stk_jw_put_u64(w, "peak_resident_bytes", r->peak_resident_bytes);
+    stk_jw_put_u64(w, "samples", r->readings);
+    stk_jw_put_u64(w, "logs", r->logs);
+    stk_jw_put_u64(w, "unseen_processes", r->unseen);
+    stk_jw_put_str(w, "spool_left", r->spool_left);
+    stk_jw_put_strs(w, "notes", r->note, r->nnotes);
 }
 
 /* Reports an error of stoker's own; the exit status stays the program's. */
@@ -136,7 +155,7 @@ static int run_profile(struct stk_run *run)
     if (r.warning)
         stk_complain(run->cmd->name, r.warning);
     rc = stk_launch_run(l, &r, &run->err);
-    stk_launch_json(&r, &run->json);
+    put_launch(&r, &run->json);
     say_notes(run, &r);
     if (rc)
         own_trouble(run, r.status);

@@ -10,7 +10,7 @@
 #include "advice/judge.h"
 #include "base/units.h"
 #include "host/memory.h"
-#include "report/stage_plan.h"
+#include "report/stage.h"
 #include "stage/cost.h"
 #include "model/measure.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
-#include "report/stage_nodes.h"
+#include "report/stage.h"
 #include "sched/comm.h"
 #include "sched/rank.h"
 #include "stage/spread.h"

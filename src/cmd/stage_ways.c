@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "pack/pack.h"
-#include "report/pack.h"
+#include "report/data.h"
 
 /* ---- two hops ---- */
 

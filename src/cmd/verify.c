@@ -3,7 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "dataset/open_options.h"
-#include "report/verify.h"
+#include "report/data.h"
 
 struct settings {
     struct stk_common common;

@@ -1,5 +1,5 @@
 /* doctor.c - the result of `stoker doctor`: a node, its file systems and their speed, what it lacks. */
-#include "report/doctor.h"
+#include "report/node.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/confine.h"
 #include "base/style.h"
 #include "base/units.h"
-#include "report/stage_plan.h"
+#include "report/stage.h"
 #include "result/blocks.h"
 #include "result/screen.h"
 

@@ -1,5 +1,5 @@
 /* formats.c - the results of `stoker formats` and `stoker version`: what this build can do and lacks. */
-#include "report/formats.h"
+#include "report/node.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* inspect.c - the result of `stoker inspect` for a dataset. */
-#include "report/inspect.h"
+#include "report/data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
-#include "report/problems.h"
 #include "result/blocks.h"
 
 /* ---- advice ------------------------------------------------------------------------------- */

@@ -1,11 +1,10 @@
 /* load.c - the result of `stoker load`. */
-#include "report/load.h"
+#include "report/data.h"
 
 #include <stdio.h>
 
 #include "base/units.h"
 #include "host/fs.h"
-#include "report/problems.h"
 #include "result/blocks.h"
 
 #define PROBLEMS_LISTED 1000

@@ -1,12 +1,11 @@
 /* pack.c - the result of `stoker pack`. */
-#include "report/pack.h"
+#include "report/data.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "format/format.h"
-#include "report/problems.h"
 #include "result/blocks.h"
 
 const char *stk_pack_replaced(const struct stk_pack_result *r, char *buf, size_t n)

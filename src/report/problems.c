@@ -1,5 +1,5 @@
 /* problems.c - see problems.h. Names and messages contain bytes of the data: they are escaped. */
-#include "report/problems.h"
+#include "report/data.h"
 
 #include <stdio.h>
 

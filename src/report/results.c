@@ -6,16 +6,11 @@
 #include "base/file.h"
 
 #include "report/bench.h"
-#include "report/doctor.h"
-#include "report/inspect.h"
+#include "report/node.h"
+#include "report/data.h"
 #include "report/job.h"
-#include "report/load.h"
-#include "report/pack.h"
 #include "report/scale.h"
 #include "report/stage.h"
-#include "report/stage_nodes.h"
-#include "report/stage_plan.h"
-#include "report/verify.h"
 #include "result/page.h"
 
 /* Of the kinds of a command, the one that takes any result is the last. */

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "format/sample.h"
-#include "report/inspect.h"
+#include "report/data.h"
 #include "report/sniff.h"
 
 #define FIELDS_JSON   1000

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "result/grid.h"
-#include "report/problems.h"
+#include "report/data.h"
 #include "result/blocks.h"
 
 #define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_stage_shown, expression)

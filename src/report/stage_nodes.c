@@ -1,5 +1,5 @@
 /* stage_nodes.c - the result of `stoker stage` under srun or mpirun. */
-#include "report/stage_nodes.h"
+#include "report/stage.h"
 
 #include "result/blocks.h"
 

@@ -1,5 +1,5 @@
 /* stage_plan.c - where a copy goes and what staging costs: the result of `stage --dry-run`. */
-#include "report/stage_plan.h"
+#include "report/stage.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /* verify.c - the result of `stoker verify`. */
-#include "report/verify.h"
+#include "report/data.h"
 
 #include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
-#include "report/problems.h"
 #include "result/blocks.h"
 
 /* "whole", "readable", "damaged, 3 problems", "not all of it was read: 2 links left out". Nothing

@@ -1,8 +1,11 @@
-/* formats.h - what this build can do: its formats, its parts. */
-#ifndef STK_REPORT_FORMATS_H
-#define STK_REPORT_FORMATS_H
+/* node.h - the results of formats, version and doctor: what this build and this node can do. */
+#ifndef STK_REPORT_NODE_H
+#define STK_REPORT_NODE_H
 
 #include "result/field.h"
+#include "stage/survey.h"
+
+/* ---- formats and version --------------------------------------------------------------------- */
 
 extern const struct stk_result_kind stk_formats_kind; /* of nothing */
 
@@ -24,5 +27,13 @@ extern const struct stk_result_kind stk_version_kind; /* of a struct stk_build *
 /* Its parts and how readers are confined, which doctor has as well. */
 extern const struct stk_result_field stk_part_fields[], stk_lock_fields[];
 void stk_put_parts(const void *build, struct stk_jw *w);
+
+/* ---- doctor; docs/doctor.md defines the members ---------------------------------------------- */
+
+struct stk_doctor {
+    const struct stk_survey *survey;
+    const struct stk_build *build;
+};
+extern const struct stk_result_kind stk_doctor_kind; /* of a struct stk_doctor */
 
 #endif
