@@ -26,33 +26,17 @@ static const char *const *rule_ids(void)
     return ids;
 }
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
-    {.name = "list",
-     .type = STK_OPT_FLAG,
-     .incidental = true,
-     .offset = offsetof(struct settings, list),
-     .help = "List every rule and exit"},
-    {.name = "only",
-     .type = STK_OPT_LIST,
-     .arg = "ID",
-     .offset = offsetof(struct settings, only),
-     .suggest = rule_ids,
-     .help = "Show only this finding; may be repeated"},
-    {.name = "min",
-     .type = STK_OPT_ENUM,
-     .field = STK_FIELD_NUMBER,
-     .arg = "SEVERITY",
-     .def = "note",
-     .choices = severities,
-     .offset = offsetof(struct settings, min),
-     .help = "Show findings of at least this severity"},
-    {.name = "workload",
-     .letter = 'w',
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .path = true,
-     .offset = offsetof(struct settings, workload),
-     .help = "Write the job's I/O as a workload for `stoker bench` to FILE, instead of advice"},
+    OPTION("list", list, FLAG, .incidental = true, .help = "List every rule and exit"),
+    OPTION("only", only, LIST, .arg = "ID", .suggest = rule_ids,
+           .help = "Show only this finding; may be repeated"),
+    OPTION("min", min, ENUM, .arg = "SEVERITY", .def = "note", .choices = severities,
+           .help = "Show findings of at least this severity"),
+    OPTION("workload", workload, STRING, .letter = 'w', .arg = "FILE", .path = true,
+           .help = "Write the job's I/O as a workload for `stoker bench` to FILE, instead of "
+                   "advice"),
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };

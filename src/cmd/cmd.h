@@ -48,46 +48,24 @@ struct stk_common {
 #define STK_RESULT_SCHEMA 1
 
 extern const char *const stk_color_choices[];
+#define STK_COMMON_OPTION(...) STK_OPT_OF(struct stk_common, 0, __VA_ARGS__)
 #define STK_COMMON_OPTIONS                                                                         \
-    {.name = "json",                                                                               \
-     .type = STK_OPT_STRING,                                                                       \
-     .arg = "FILE",                                                                                \
-     .incidental = true,                                                                           \
-     .offset = offsetof(struct stk_common, json),                                                  \
-     .help = "Write the result as JSON to FILE; with -, to standard output only"},                 \
-        {.name = "progress-every",                                                                 \
-         .type = STK_OPT_DURATION,                                                                 \
-         .arg = "TIME",                                                                            \
-         .def = "10s",                                                                             \
-         .incidental = true,                                                                       \
-         .offset = offsetof(struct stk_common, progress_every_s),                                  \
-         .help = "Interval for printing a line of progress if there is no terminal"},              \
-        {.name = "color",                                                                          \
-         .type = STK_OPT_ENUM,                                                                     \
-         .field = STK_FIELD_NUMBER,                                                                \
-         .arg = "WHEN",                                                                            \
-         .def = "auto",                                                                            \
-         .choices = stk_color_choices,                                                             \
-         .incidental = true,                                                                       \
-         .offset = offsetof(struct stk_common, color),                                             \
-         .help = "Use colours; auto: on a terminal, unless NO_COLOR is set"},                      \
-        {.name = "quiet",                                                                          \
-         .letter = 'q',                                                                            \
-         .type = STK_OPT_FLAG,                                                                     \
-         .incidental = true,                                                                       \
-         .offset = offsetof(struct stk_common, quiet),                                             \
-         .help = "Print errors only"},                                                             \
-        {.name = "verbose",                                                                        \
-         .type = STK_OPT_FLAG,                                                                     \
-         .incidental = true,                                                                       \
-         .offset = offsetof(struct stk_common, verbose),                                           \
-         .help = "Name every program that stoker starts (sbatch, mksquashfs), with path"},         \
-        {.name = "help",                                                                           \
-         .letter = 'h',                                                                            \
-         .type = STK_OPT_FLAG,                                                                     \
-         .incidental = true,                                                                       \
-         .offset = offsetof(struct stk_common, help),                                              \
-         .help = "Print this help"},                                                               \
+    STK_COMMON_OPTION("json", json, STRING, .arg = "FILE", .incidental = true,                     \
+                      .help = "Write the result as JSON to FILE; with -, to standard output only"),\
+        STK_COMMON_OPTION("progress-every", progress_every_s, DURATION, .arg = "TIME",             \
+                          .def = "10s", .incidental = true,                                        \
+                          .help = "Interval for printing a line of progress if there is no "       \
+                                  "terminal"),                                                     \
+        STK_COMMON_OPTION("color", color, ENUM, .arg = "WHEN", .def = "auto",                      \
+                          .choices = stk_color_choices, .incidental = true,                        \
+                          .help = "Use colours; auto: on a terminal, unless NO_COLOR is set"),     \
+        STK_COMMON_OPTION("quiet", quiet, FLAG, .letter = 'q', .incidental = true,                 \
+                          .help = "Print errors only"),                                            \
+        STK_COMMON_OPTION("verbose", verbose, FLAG, .incidental = true,                            \
+                          .help = "Name every program that stoker starts (sbatch, mksquashfs), "   \
+                                  "with path"),                                                    \
+        STK_COMMON_OPTION("help", help, FLAG, .letter = 'h', .incidental = true,                   \
+                          .help = "Print this help"),                                              \
     {                                                                                              \
         .name = NULL                                                                               \
     }

@@ -16,24 +16,15 @@ struct settings {
     const char *mpicc;
 };
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
-    {.name = "quick",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, quick),
-     .help = "Measure nothing and write nothing"},
-    {.name = "build-mpi",
-     .type = STK_OPT_STRING,
-     .arg = "MPICC",
-     .offset = offsetof(struct settings, mpicc),
-     .help = "Build a module for the MPI of this compiler first (mpicc, or its path), so that "
-             "`stoker stage` under srun or mpirun reads the source once for all nodes"},
-    {.name = "answer-limit",
-     .type = STK_OPT_DURATION,
-     .arg = "TIME",
-     .def = "3s",
-     .incidental = true,
-     .offset = offsetof(struct settings, limit_s),
-     .help = "Time a file system has to answer; after that it counts as one that does not"},
+    OPTION("quick", quick, FLAG, .help = "Measure nothing and write nothing"),
+    OPTION("build-mpi", mpicc, STRING, .arg = "MPICC",
+           .help = "Build a module for the MPI of this compiler first (mpicc, or its path), so "
+                   "that `stoker stage` under srun or mpirun reads the source once for all nodes"),
+    OPTION("answer-limit", limit_s, DURATION, .arg = "TIME", .def = "3s", .incidental = true,
+           .help = "Time a file system has to answer; after that it counts as one that does not"),
     STK_COMMON_OPTIONS,
 };
 

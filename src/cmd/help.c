@@ -154,11 +154,10 @@ struct settings {
     bool man;
 };
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
-    {.name = "man",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, man),
-     .help = "Print the manual page as roff"},
+    OPTION("man", man, FLAG, .help = "Print the manual page as roff"),
     STK_COMMON_OPTIONS,
 };
 

@@ -16,25 +16,15 @@ struct settings {
     bool force;
 };
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
-    {.name = "sample",
-     .letter = 's',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .offset = offsetof(struct settings, sample),
-     .help = "Show the fields of sample N, counted from 0"},
-    {.name = "output",
-     .letter = 'o',
-     .type = STK_OPT_STRING,
-     .arg = "PATH",
-     .offset = offsetof(struct settings, output),
-     .help = "Write the sample to the file PATH or, if it has several fields, to one file per "
-             "field in the folder PATH; with -, write its data to standard output"},
-    {.name = "force",
-     .letter = 'f',
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, force),
-     .help = "Let --output replace existing files"},
+    OPTION("sample", sample, UNSIGNED, .letter = 's', .arg = "N",
+           .help = "Show the fields of sample N, counted from 0"),
+    OPTION("output", output, STRING, .letter = 'o', .arg = "PATH",
+           .help = "Write the sample to the file PATH or, if it has several fields, to one file "
+                   "per field in the folder PATH; with -, write its data to standard output"),
+    OPTION("force", force, FLAG, .letter = 'f', .help = "Let --output replace existing files"),
     STK_OPEN_READ_OPTIONS(offsetof(struct settings, open)),
     STK_OPEN_INDEX_OPTIONS(offsetof(struct settings, open)),
     STK_OPEN_BUILD_OPTIONS(offsetof(struct settings, open)),

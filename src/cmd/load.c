@@ -19,57 +19,31 @@
 
 static const char *const consume_choices[] = {"none", "touch", "hash", NULL}; /* stk_consume */
 
+#define OPTION(...) STK_OPT_OF(struct stk_load_settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
     STK_LOADER_ORDER_OPTIONS(SETTING(loader)),
-    {.name = "epochs",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "1",
-     .min = 1,
-     .offset = SETTING(loader.epochs),
-     .help = "Number of passes through the dataset"},
-    {.name = "steps",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .offset = SETTING(steps),
-     .help = "Stop after N batches"},
-    {.name = "rank",
-     .type = STK_OPT_STRING,
-     .arg = "R/W",
-     .offset = SETTING(rank),
-     .help = "Load the part of rank R, counted from 0, of W (default: as set by torchrun, mpirun "
-             "or srun)"},
+    OPTION("epochs", loader.epochs, UNSIGNED, .arg = "N", .def = "1", .min = 1,
+           .help = "Number of passes through the dataset"),
+    OPTION("steps", steps, UNSIGNED, .arg = "N", .help = "Stop after N batches"),
+    OPTION("rank", rank, STRING, .arg = "R/W",
+           .help = "Load the part of rank R, counted from 0, of W (default: as set by torchrun, "
+                   "mpirun or srun)"),
     STK_LOADER_READ_OPTIONS(SETTING(loader)),
-    {.name = "mixing",
-     .type = STK_OPT_FLAG,
-     .offset = SETTING(mixing),
-     .help = "Report how well the order mixes, compared with a random one"},
-    {.name = "state",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .offset = SETTING(state),
-     .help = "Resume from the state in FILE if it exists, and write the state there at the end"},
-    {.name = "from",
-     .type = STK_OPT_LIST,
-     .arg = "FILE",
-     .offset = SETTING(from),
-     .help = "Start from this state, unless the file of --state exists; if the number of ranks "
-             "has changed, give the states of all ranks"},
-    {.name = "ids",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .offset = SETTING(ids),
-     .help = "Write a line \"epoch step sample flags\" for each sample delivered (flags: 1 a "
-             "repeat, 2 a replacement); with -, to standard output"},
-    {.name = "consume",
-     .type = STK_OPT_ENUM,
-     .field = STK_FIELD_NUMBER,
-     .arg = "HOW",
-     .def = "touch",
-     .choices = consume_choices,
-     .offset = SETTING(consume),
-     .help = "What to do with a batch: nothing, read a byte of every page, or hash all bytes "
-             "hashed"},
+    OPTION("mixing", mixing, FLAG,
+           .help = "Report how well the order mixes, compared with a random one"),
+    OPTION("state", state, STRING, .arg = "FILE",
+           .help = "Resume from the state in FILE if it exists, and write the state there at the "
+                   "end"),
+    OPTION("from", from, LIST, .arg = "FILE",
+           .help = "Start from this state, unless the file of --state exists; if the number of "
+                   "ranks has changed, give the states of all ranks"),
+    OPTION("ids", ids, STRING, .arg = "FILE",
+           .help = "Write a line \"epoch step sample flags\" for each sample delivered (flags: 1 "
+                   "a repeat, 2 a replacement); with -, to standard output"),
+    OPTION("consume", consume, ENUM, .arg = "HOW", .def = "touch", .choices = consume_choices,
+           .help = "What to do with a batch: nothing, read a byte of every page, or hash all "
+                   "bytes hashed"),
     STK_OPEN_READ_OPTIONS(SETTING(open)),
     STK_OPEN_INDEX_OPTIONS(SETTING(open)),
     STK_COMMON_OPTIONS,

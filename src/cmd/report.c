@@ -38,6 +38,8 @@ struct settings {
         .offset = offsetof(struct settings, field_), .help = help_                                 \
     }
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
     PART("numbers", numbers, "Show shares of time, bytes, requests, order, re-reading"),
     PART("files", files, "Show every file: time, bytes, size of requests, order, re-reading"),
@@ -53,70 +55,31 @@ static const struct stk_opt options[] = {
     PART("findings", findings, "Show findings in full, as `stoker advise` does"),
     PART("notes", notes, "Show what could not be recorded or was left out"),
     PART("all", all, "Show the first screen and everything above"),
-    {.name = "top",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "20",
-     .incidental = true,
-     .offset = offsetof(struct settings, top),
-     .help = "Maximum rows per table; 0: all"},
-    {.name = "csv",
-     .type = STK_OPT_LIST,
-     .arg = "TABLE=FILE",
-     .incidental = true,
-     .offset = offsetof(struct settings, csv),
-     .help = "Write a table (files, processes, ranks, samples, timeline, phases, records) to "
-             "FILE; with a folder, write all tables into it"},
-    {.name = "trace-out",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .incidental = true,
-     .offset = offsetof(struct settings, trace_out),
-     .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
-    {.name = "output",
-     .letter = 'o',
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .incidental = true,
-     .offset = offsetof(struct settings, output),
-     .help = "Write a page (HTML) about all results named to FILE: one file with plots and tables, "
-             "which opens in any browser, also offline"},
-    {.name = "serve",
-     .type = STK_OPT_FLAG,
-     .incidental = true,
-     .offset = offsetof(struct settings, serve),
-     .help = "Show that page in a browser: on 127.0.0.1 only, at an address that nobody can guess, "
-             "until Ctrl-C or --idle; a running profile or study refreshes by itself"},
-    {.name = "port",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .incidental = true,
-     .max = 65535,
-     .offset = offsetof(struct settings, port),
-     .help = "Port for --serve; 0: any that is free"},
-    {.name = "idle",
-     .type = STK_OPT_DURATION,
-     .arg = "TIME",
-     .def = "1h",
-     .incidental = true,
-     .min = 0,
-     .max = 30 * 86400,
-     .offset = offsetof(struct settings, idle_s),
-     .help = "For --serve: end after TIME without a request"},
-    {.name = "list-read",
-     .type = STK_OPT_STRING,
-     .arg = "DIR",
-     .incidental = true,
-     .offset = offsetof(struct settings, list_read),
-     .help = "Print the names, relative to DIR, of the files below it that were read, one per line, "
-             "quoted for GNU tar: `tar -C DIR -cf FILE -T LIST`, without --null and "
-             "--verbatim-files-from"},
-    {.name = "schema",
-     .type = STK_OPT_FLAG,
-     .incidental = true,
-     .offset = offsetof(struct settings, schema),
-     .help = "Print the JSON Schema of the results of a command (`stoker report --schema load`)"},
+    OPTION("top", top, UNSIGNED, .arg = "N", .def = "20", .incidental = true,
+           .help = "Maximum rows per table; 0: all"),
+    OPTION("csv", csv, LIST, .arg = "TABLE=FILE", .incidental = true,
+           .help = "Write a table (files, processes, ranks, samples, timeline, phases, records) "
+                   "to FILE; with a folder, write all tables into it"),
+    OPTION("trace-out", trace_out, STRING, .arg = "FILE", .incidental = true,
+           .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"),
+    OPTION("output", output, STRING, .letter = 'o', .arg = "FILE", .incidental = true,
+           .help = "Write a page (HTML) about all results named to FILE: one file with plots and "
+                   "tables, which opens in any browser, also offline"),
+    OPTION("serve", serve, FLAG, .incidental = true,
+           .help = "Show that page in a browser: on 127.0.0.1 only, at an address that nobody "
+                   "can guess, until Ctrl-C or --idle; a running profile or study refreshes by "
+                   "itself"),
+    OPTION("port", port, UNSIGNED, .arg = "N", .def = "0", .incidental = true, .max = 65535,
+           .help = "Port for --serve; 0: any that is free"),
+    OPTION("idle", idle_s, DURATION, .arg = "TIME", .def = "1h", .incidental = true, .min = 0,
+           .max = 30 * 86400, .help = "For --serve: end after TIME without a request"),
+    OPTION("list-read", list_read, STRING, .arg = "DIR", .incidental = true,
+           .help = "Print the names, relative to DIR, of the files below it that were read, one "
+                   "per line, quoted for GNU tar: `tar -C DIR -cf FILE -T LIST`, without --null "
+                   "and --verbatim-files-from"),
+    OPTION("schema", schema, FLAG, .incidental = true,
+           .help = "Print the JSON Schema of the results of a command (`stoker report --schema "
+                   "load`)"),
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };

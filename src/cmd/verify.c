@@ -12,24 +12,16 @@ struct settings {
     uint64_t show;
 };
 
+#define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+
 static const struct stk_opt options[] = {
     STK_OPEN_READ_OPTIONS(offsetof(struct settings, open)),
-    {.name = "show",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "20",
-     .max = STK_PROBLEMS_KEPT,
-     .incidental = true,
-     .offset = offsetof(struct settings, show),
-     .help = "Print at most N problems"},
+    OPTION("show", show, UNSIGNED, .arg = "N", .def = "20", .max = STK_PROBLEMS_KEPT,
+           .incidental = true, .help = "Print at most N problems"),
     STK_OPEN_JOBS_OPTION(offsetof(struct settings, open),
                          "Threads that read and check; 0: one a core"),
-    {.name = "memory",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .incidental = true,
-     .offset = offsetof(struct settings, verify.memory_bytes),
-     .help = "Memory in which all threads together read (default: 8M per thread)"},
+    OPTION("memory", verify.memory_bytes, SIZE, .arg = "SIZE", .incidental = true,
+           .help = "Memory in which all threads together read (default: 8M per thread)"),
     STK_COMMON_OPTIONS,
 };
 
