@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "sched/slurm/slurm.h"
 #include "cmd/cmd.h"
-#include "result/grid.h"
 #include "report/job.h"
 
 struct settings {
@@ -142,27 +141,6 @@ static int stopped(void *user)
     return stk_stop_signal();
 }
 
-static void show(const struct stk_run *run, const struct stk_slurm_jobs *jobs,
-                 struct stk_job_text *t)
-{
-    struct stk_buf out = STK_BUF_INIT, missing = STK_BUF_INIT;
-    t->columns = stk_columns(run);
-    t->utf8 = stk_term_utf8();
-    if (jobs->n == 1)
-        stk_job_text(&jobs->job[0], t, &out);
-    else if (jobs->n) {
-        stk_job_table(jobs, t, &out);
-        stk_job_totals_text(jobs, t, &out);
-    } else
-        stk_buf_puts(&out, "no jobs\n");
-    stk_say(run, "%s", stk_buf_cstr(&out));
-    stk_job_missing(jobs, t->columns, &missing);
-    if (missing.len)
-        stk_say(run, "\n%s", stk_buf_cstr(&missing));
-    stk_buf_release(&out);
-    stk_buf_release(&missing);
-}
-
 /* True if the list holds the job or one of its tasks. */
 static bool found(const struct stk_slurm_jobs *jobs, const char *id)
 {
@@ -270,24 +248,21 @@ static void release_profile(struct profiled *p)
 
 /* Shows the jobs that were asked for and are wanted. */
 static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct choice *c,
-                  struct stk_job_text *t)
+                  struct stk_job_list *list)
 {
     const struct settings *s = run->settings;
-    bool any = jobs->n > 0 || s->me || s->user;
     int missing = missing_jobs(run, jobs);
     stk_slurm_jobs_keep(jobs, is_wanted, &c->filter);
     struct profiled profiled = {0};
-    int rc = stk_job_sort(jobs, c->order, &t->scale, &run->err);
+    int rc = stk_job_sort(jobs, c->order, &list->scale, &run->err);
     if (!rc && s->profile && jobs->n != 1)
         rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--profile is for one job");
     if (!rc && jobs->n == 1)
         rc = read_profile(run, &jobs->job[0], &profiled);
-    t->nodes = profiled.nodes.n ? &profiled.nodes : NULL;
-    if (!rc && any)
-        show(run, jobs, t);
-    const struct stk_job_list list = {jobs, t};
-    const struct stk_say_how how = {.csv = s->csv};
-    rc = rc ? rc : stk_say_result(run, &stk_job_kind, &list, &how);
+    list->jobs = jobs;
+    list->nodes = profiled.nodes.n ? &profiled.nodes : NULL;
+    const struct stk_say_how how = {.csv = s->csv, .style = &s->steps};
+    rc = rc ? rc : stk_say_result(run, &stk_job_kind, list, &how);
     release_profile(&profiled);
     return rc ? rc : missing;
 }
@@ -295,8 +270,7 @@ static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct
 static int run_job(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    struct stk_job_text t = {.scale = {.now = (int64_t)time(NULL), .advise_s = s->advise_s},
-                             .steps = s->steps};
+    struct stk_job_list list = {.scale = {.now = (int64_t)time(NULL), .advise_s = s->advise_s}};
     struct stk_slurm_query q = {.user = s->user};
     struct choice choice = {0};
     bool by_user = s->me || s->user;
@@ -304,8 +278,8 @@ static int run_job(struct stk_run *run)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            by_user ? "give either job ids or --me, not both"
                                    : "give a job id, or --me");
-    int rc = read_range(run, t.scale.now, &q.since, &q.until);
-    rc = rc ? rc : read_choice(run, &choice, &t.scale.su);
+    int rc = read_range(run, list.scale.now, &q.since, &q.until);
+    rc = rc ? rc : read_choice(run, &choice, &list.scale.su);
     if (rc)
         return rc;
     choice.filter.until = q.until;
@@ -317,7 +291,7 @@ static int run_job(struct stk_run *run)
     struct stk_slurm slurm = {.timeout_s = s->timeout_s, .stop = stopped};
     struct stk_slurm_jobs jobs = {0};
     rc = stk_slurm_report(&slurm, &q, &jobs, &run->err);
-    rc = rc ? rc : report(run, &jobs, &choice, &t);
+    rc = rc ? rc : report(run, &jobs, &choice, &list);
     stk_slurm_jobs_release(&jobs);
     free(ids);
     return rc;

@@ -383,7 +383,7 @@ static int try_result(struct stk_run *run, bool *shown)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return 0;
     int rc = stk_result_file_open(path, &f, &run->err);
-    *shown = rc || (f.kind && !f.kind->by_hand);
+    *shown = rc || f.kind;
     if (!rc && *shown)
         rc = show_result(run, &f);
     stk_result_file_release(&f);

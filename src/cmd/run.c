@@ -113,7 +113,7 @@ int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, cons
     s.style = how ? how->style : NULL;
     stk_fields_put(kind->fields, data, &run->json);
     int rc = stk_result_fill(kind, data, &arena, &result, &run->err);
-    if (!rc && !kind->by_hand) {
+    if (!rc) {
         stk_screen_draw(kind, result, &s);
         rc = stk_say_text(run, &out);
     }

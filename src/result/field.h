@@ -115,7 +115,7 @@ enum stk_field_flag {
     STK_F_IF_SET = 1u << 5,  /* not shown if it is 0, false or empty; a column: if all are */
     STK_F_IF_MANY = 1u << 6, /* not shown if it is 0 or 1 */
     STK_F_KNOWN = 1u << 7,   /* filled with null if it is negative, 0 (of unsigned) or empty */
-    STK_F_BAR = 1u << 8,     /* a column of shares: with a bar on the screen */
+    STK_F_BAR = 1u << 8,     /* a share: with a bar on the screen */
     STK_F_WARN = 1u << 9,    /* emphasised on the screen */
     STK_F_NAMED = 1u << 10,  /* a group or table: its title stands above it on the screen */
     STK_F_CUT = 1u << 11,    /* a column that is cut at its beginning if the screen is narrow */
@@ -204,7 +204,6 @@ struct stk_result_kind {
     void (*blocks)(const struct stk_jval *result, struct stk_jw *w);
     bool fits; /* its screen is as narrow as a terminal in a file, too */
     const struct stk_result_csv *csv; /* the table of --csv (page.h); NULL: none */
-    bool by_hand;  /* the command draws the screen; not the fields */
     bool gathered; /* on the page, several such results make one (report/html) */
     const char *needs, *lacks; /* a result without that member is refused, with these words */
 };

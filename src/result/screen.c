@@ -11,6 +11,9 @@
 
 #define INDENT    2
 #define BAR_WIDTH 30
+#define BOX_AT    34 /* columns of text before a box, so that boxes stand below each other */
+#define BOX_WIDTH 20
+#define BOX_FROM  76 /* columns of a screen that has boxes */
 #define TITLE_MAX 24 /* of a column */
 
 /* ---- parts and rows ------------------------------------------------------------------------- */
@@ -105,6 +108,22 @@ static void end_row(struct row *r, struct stk_screen *s)
     r->open = false;
 }
 
+/* "1.20 GiB of 4.00 GiB    [######          ] 30.0 %" */
+static void add_box(const struct stk_result_field *f, const struct stk_jval *v, struct row *r,
+                    const struct stk_screen *s)
+{
+    size_t used = stk_text_width(stk_buf_cstr(&r->text), r->text.len);
+    if (s->columns >= BOX_FROM) {
+        stk_buf_printf(&r->text, "%*s", used < BOX_AT ? (int)(BOX_AT - used) : 0, "");
+        stk_buf_puts(&r->text, "  ");
+        stk_grid_box(fmin(v->f, 1), BOX_WIDTH, s->utf8, &r->text);
+        stk_buf_putc(&r->text, ' ');
+    } else if (used) {
+        stk_buf_puts(&r->text, ", ");
+    }
+    stk_field_text(f, v, &r->text);
+}
+
 static void add_figure(const struct stk_result_field *f, const struct stk_jval *v, struct row *r,
                        struct stk_screen *s)
 {
@@ -115,11 +134,15 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
         r->open = shown;
         r->group = shown ? NULL : r->group;
     }
-    if (shown && r->open)
+    if (!shown || !r->open)
+        return;
+    if (!(f->flags & STK_F_BAR))
         put_phrase(f, f->joins                             ? f->joins
                       : f->say && stk_field_set(f, v) ? f->say
                                                       : "%",
                    v, &r->text);
+    else if (v->type == STK_JINT || v->type == STK_JFLOAT)
+        add_box(f, v, r, s);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -415,6 +438,16 @@ static void draw_fields(const struct stk_result_field *f, const struct stk_jval 
             draw_field(f, obj, r, s);
 }
 
+void stk_screen_fields(const struct stk_result_field *f, const struct stk_jval *obj,
+                       struct stk_screen *s)
+{
+    struct row r = {0};
+    draw_fields(f, obj, &r, s);
+    end_row(&r, s);
+    stk_screen_end(s);
+    stk_buf_release(&r.text);
+}
+
 /* "PATH: TFRecord, 1,000 samples" */
 static void draw_head(const struct stk_result_field *f, const struct stk_jval *obj,
                       struct stk_screen *s)
@@ -440,14 +473,10 @@ static void draw_head(const struct stk_result_field *f, const struct stk_jval *o
 void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *result,
                      struct stk_screen *s)
 {
-    struct row r = {0};
     s->result = result;
     s->table_columns = kind->fits ? s->columns : s->table_columns;
     draw_head(kind->fields, result, s);
     if (s->any)
         stk_buf_putc(s->out, '\n');
-    draw_fields(kind->fields, result, &r, s);
-    end_row(&r, s);
-    stk_screen_end(s);
-    stk_buf_release(&r.text);
+    stk_screen_fields(kind->fields, result, s);
 }

@@ -31,6 +31,9 @@ void stk_screen_row(struct stk_screen *s, const char *title, const char *text);
 void stk_screen_end(struct stk_screen *s);
 /* The same, and begins a part of its own: an empty line stands before it. */
 void stk_screen_part(struct stk_screen *s);
+/* The fields of an object: a row of a table in full. */
+void stk_screen_fields(const struct stk_result_field *f, const struct stk_jval *obj,
+                       struct stk_screen *s);
 /* A table as the field describes it, in the part that has begun. */
 void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *rows,
                       struct stk_screen *s);

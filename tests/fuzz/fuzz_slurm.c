@@ -6,6 +6,7 @@
 #include "sched/slurm/priv.h"
 #include "report/job.h"
 #include "result/page.h"
+#include "result/screen.h"
 #include "report/watch.h"
 
 #define FROM_A_NODE 0xff
@@ -41,22 +42,17 @@ static void watch(const char *line, size_t len)
 
 static void show(const struct stk_slurm_jobs *jobs)
 {
-    struct stk_job_text t = {.columns = 80,
-                             .utf8 = jobs->n % 2,
-                             .steps = true,
-                             .scale = {.now = 1794742519, .advise_s = 1}};
+    const struct stk_job_list list = {.jobs = jobs, .scale = {.now = 1794742519, .advise_s = 1}};
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_screen s = {.columns = 80, .utf8 = jobs->n % 2, .out = &b};
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *v;
     struct stk_jw w;
-    if (jobs->n)
-        stk_job_text(&jobs->job[0], &t, &b);
-    stk_job_table(jobs, &t, &b);
-    no_controls(&b);
-    stk_buf_reset(&b);
-    const struct stk_job_list list = {jobs, &t};
     if (stk_result_fill(&stk_job_kind, &list, &arena, &v, NULL))
         stk_fuzz_broken("jobs are written as JSON");
+    stk_screen_draw(&stk_job_kind, v, &s);
+    no_controls(&b);
+    stk_buf_reset(&b);
     stk_jw_init(&w, &b, false);
     stk_page_draw(&stk_job_kind, "jobs", "", v, &w);
     stk_arena_release(&arena);
