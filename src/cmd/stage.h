@@ -5,8 +5,8 @@
 #include "cmd/cmd.h"
 #include "cmd/stage_compare.h"
 #include "report/stage.h"
-#include "stage/apart.h"
-#include "stage/choose.h"
+#include "stage/spread.h"
+#include "stage/target.h"
 
 struct stk_pack_result;
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "sched/over.h"
-#include "stage/sweep.h"
+#include "stage/target.h"
 
 #define ASK_S 3.0 /* for each client of Slurm, to say whether a job runs */
 

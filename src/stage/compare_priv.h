@@ -35,38 +35,4 @@ int stk_compare_cool(const char *path, struct stk_err *err);
 int stk_compare_target(const char *named, uint64_t bytes, uint64_t files, char *path, size_t size,
                        struct stk_err *err);
 
-/* One comparison while it runs. */
-struct compare {
-    const struct stk_compare_plan *plan;
-    struct stk_compare *out;
-    struct stk_source source;
-    char self[4096];
-    char *beside;
-    char target[4096]; /* "": chosen on each node */
-    char *index;       /* of the source, to be removed: it was not there before; or NULL */
-    struct stk_folder work, there; /* beside the source, and on the target if that is here */
-    uint64_t n[STK_RUNNER_N_MAX];
-    size_t nn;
-    struct stk_arena arena;
-    char doing[200];
-};
-
-static inline bool stk_compare_runs_here(const struct compare *k)
-{
-    return k->plan->via->can & STK_VIA_CHOOSES;
-}
-void stk_compare_note(struct stk_compare *c, const char *fmt, ...) STK_PRINTF(2, 3);
-/* user: struct compare. Non-zero: stop. */
-int stk_compare_tick(void *user);
-
-/* ---- before the first point, and after the last (compare_prepare.c) ---- */
-
-int stk_compare_look(struct compare *k, struct stk_err *err);
-int stk_compare_choose_forms(struct compare *k, struct stk_err *err);
-int stk_compare_check_space(struct compare *k, struct stk_err *err);
-int stk_compare_make_folders(struct compare *k, struct stk_err *err);
-int stk_compare_prepare(struct compare *k, struct stk_err *err);
-void stk_compare_remove_folders(struct compare *k);
-void stk_compare_remove_index(const struct compare *k);
-
 #endif

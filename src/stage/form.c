@@ -2,7 +2,7 @@
  * form.c - the table of forms: the programs that prepare them, and what makes a staged copy
  * readable: a tar is extracted, a squashfs image is listed.
  */
-#include "stage/form.h"
+#include "stage/compare.h"
 
 #include <errno.h>
 #include <fcntl.h>

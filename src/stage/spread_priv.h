@@ -2,10 +2,12 @@
 #ifndef STK_STAGE_SPREAD_PRIV_H
 #define STK_STAGE_SPREAD_PRIV_H
 
-#include "stage/priv.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "stage/spread.h"
 
-/* ---- numbers of parcels (spread_need.c) ---- */
+/* ---- numbers of parcels (order.c) ---- */
 
 /* All parcels of a source, numbered through. */
 struct spread_map {
@@ -15,8 +17,6 @@ struct spread_map {
 };
 int stk_spread_map_init(struct spread_map *m, const struct stk_source *src, struct stk_err *err);
 void stk_spread_map_release(struct spread_map *m);
-/* The file of a parcel. */
-uint64_t stk_spread_file_of(const struct spread_map *m, uint64_t parcel);
 /* Its bytes. */
 size_t stk_spread_len(const struct spread_map *m, uint64_t file, uint64_t parcel);
 
@@ -49,7 +49,8 @@ int stk_spread_parts(const struct spread_work *w, struct stk_part **out, size_t 
                      struct stk_err *err);
 /* The number of nodes after its reader that a parcel passes. */
 uint32_t stk_spread_hops(const struct spread_work *w, uint64_t parcel);
-/* SHARD: the parcels that the epochs of these ranks ask for. bits: of the map. */
+/* SHARD: the parcels that o->epochs (0: 1) epochs of these ranks of plan->world ask for, and those of
+ * files without samples. bits: of the map. */
 int stk_spread_need(const struct spread_map *m, const struct stk_loader_options *plan,
                     const uint32_t *rank, uint32_t nranks, uint64_t *bits, struct stk_err *err);
 

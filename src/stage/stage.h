@@ -6,7 +6,20 @@
 #define STK_STAGE_STAGE_H
 
 #include "stage/copy.h"
-#include "stage/order.h"
+
+/* ---- the order of the parcels ---------------------------------------------------------------- */
+
+/* The order in which a training asks for the data, as parts for the copier: what the first batches
+ * need comes first. */
+struct stk_stage_order {
+    struct stk_loader_options loader; /* batch, shuffle, seed, epoch, block and window count */
+    uint32_t ranks;                   /* that read at the same time, each its part; 0: 1 */
+};
+
+/* All parcels of the source, those that the epoch asks for in its order, then all others. A source
+ * that is no dataset: in the order of its list. *out: caller frees with free(). */
+int stk_stage_parts(const struct stk_source *src, const struct stk_stage_order *o,
+                    struct stk_part **out, size_t *n, struct stk_err *err);
 
 enum stk_stage_phase { STK_STAGE_COPY, STK_STAGE_WAIT, STK_STAGE_SYNC, STK_STAGE_CHECK };
 

@@ -93,8 +93,6 @@ struct stk_survey_options {
 int stk_survey_take(const struct stk_survey_options *o, struct stk_survey *out,
                     struct stk_err *err);
 void stk_survey_release(struct stk_survey *s);
-/* The part without file systems, survey_node.c; targets are judged. */
-void stk_survey_node(struct stk_survey *s, const struct stk_survey_options *o);
 
 /* Something that is not there, and what it would give. */
 struct stk_survey_lack {

@@ -2,7 +2,7 @@
  * sweep.c - a default tier is recognised by its name and by being ours, private and a tier. Nothing
  * is removed on doubt: a scheduler that does not answer, a set in use, a folder that is no tier.
  */
-#include "stage/sweep.h"
+#include "stage/target.h"
 
 #include <fcntl.h>
 #include <stdio.h>
