@@ -9,7 +9,7 @@
 #include "cmd/cmd.h"
 #include "study/runner.h"
 #include "scaling/scaling.h"
-#include "study/headings.h"
+#include "study/study.h"
 
 enum stk_scale_fit { STK_FIT_RELATIVE, STK_FIT_THROUGHPUT };
 extern const char *const stk_better_choices[]; /* "lower", "higher" */

@@ -4,7 +4,7 @@
  * the last, the cost of preparing a form told apart, and where more jobs begin to wait for each
  * other.
  *
- * A form and a number of jobs are a point of a study (study/point.h), whose command is this program
+ * A form and a number of jobs are a point of a study (study/runner.h), whose command is this program
  * with stk_compare_step(). Points run in random order, each several times, with none of the source
  * in the page cache of the node. Everything that is made lies in one folder beside the source and
  * one on each target, and is removed at the end, whatever the end is. The source is only read.

@@ -1,18 +1,236 @@
 /*
- * csv.c - times measured elsewhere, from CSV: what people export from a spreadsheet, write
- * with echo in a batch file, or get from sacct. Hostile input: everything is bounded and checked,
- * and an error names the line.
+ * csv.c - times measured elsewhere, from CSV: what people export from a spreadsheet, write with
+ * echo in a batch file, or get from sacct. How lines are cut into cells, what a cell says, which
+ * column is which. Hostile input: everything is bounded and checked, and an error names the line.
  */
+#include "study/study.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/csv.h"
 #include "base/num.h"
-#include "study/headings.h"
-#include "study/study.h"
+#include "base/units.h"
+
+/* "result:", as JUBE writes above a table. */
+static bool is_title(const char *p, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (p[i] && strchr(",;\t| ", p[i]))
+            return false;
+    return len && p[len - 1] == ':';
+}
+
+/* Judges by the first line that is not a comment. */
+static char find_delimiter(const char *p, size_t n)
+{
+    const char *end = p + n;
+    if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+        p += 3;
+    for (const char *line; p < end; p = line) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t len = (size_t)((stop ? stop : end) - p);
+        line = stop ? stop + 1 : end;
+        len -= len && p[len - 1] == '\r';
+        if (len && *p != '#' && !is_title(p, len))
+            break;
+    }
+    char guess = stk_csv_guess(p, (size_t)(end - p), ",;\t|");
+    if (guess)
+        return guess;
+    while (p < end && *p != '\n' && *p != ' ')
+        p++;
+    return p < end && *p == ' ' ? ' ' : ',';
+}
+
+/* Copies text with one blank between cells and none at the ends of lines. */
+static void squeeze(const char *p, size_t n, struct stk_buf *out)
+{
+    bool start = true, owed = false;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' || p[i] == '\t') {
+            owed = !start;
+            continue;
+        }
+        if (owed && p[i] != '\n' && p[i] != '\r')
+            stk_buf_putc(out, ' ');
+        owed = false;
+        stk_buf_putc(out, p[i]);
+        start = p[i] == '\n';
+    }
+}
+
+/* ---- columns below a rule ----------------------------------------------------------------- */
+
+struct span {
+    size_t from, to;
+};
+
+/* The line "------- ---- -----" below a header, as sacct draws it: where each column is. */
+static size_t read_rule(const char *p, size_t len, struct span *at, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (!strchr("- \r", p[i]) || !p[i] || (p[i] == '-' && n == max))
+            return 0;
+        if (p[i] == '-' && (!i || p[i - 1] != '-'))
+            at[n++].from = i;
+        if (p[i] == '-')
+            at[n - 1].to = i + 1;
+    }
+    return n > 1 ? n : 0;
+}
+
+static size_t find_rule(const char *text, size_t len, struct span *at, size_t max)
+{
+    const char *end = text + len;
+    size_t n = 0;
+    for (const char *p = text; p < end && !n;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        n = read_rule(p, (size_t)((stop ? stop : end) - p), at, max);
+        p = stop ? stop + 1 : end;
+    }
+    return n;
+}
+
+/* Cuts each line where the rule does: cells may be empty or contain blanks. */
+static void cut_columns(const char *text, size_t len, const struct span *at, size_t n,
+                        struct stk_buf *out)
+{
+    const char *end = text + len;
+    for (const char *p = text; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t line = (size_t)((stop ? stop : end) - p);
+        line -= line && p[line - 1] == '\r';
+        for (size_t i = 0; i < n; i++) {
+            size_t to = i + 1 < n && at[i].to < line ? at[i].to : line;
+            stk_buf_puts(out, i ? "\t" : "");
+            if (at[i].from < to)
+                stk_buf_put(out, p + at[i].from, to - at[i].from);
+        }
+        stk_buf_putc(out, '\n');
+        p = stop ? stop + 1 : end;
+    }
+}
+
+/* "time [ms]" is one cell. */
+static void join_units(struct stk_buf *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->len; i++)
+        if (b->data[i] != ' ' || i + 1 == b->len || !strchr("[(", b->data[i + 1]))
+            b->data[n++] = b->data[i];
+    b->len = n;
+}
+
+/* Copies a table whose separator is ' ' so that one character separates cells, and returns it: the
+ * columns of a rule below the header ("---- ----", as sacct draws it), or one or more blanks. */
+static char separate(const char *text, size_t len, struct stk_buf *out)
+{
+    struct span at[STK_STUDY_COLUMNS_MAX];
+    size_t n = find_rule(text, len, at, STK_STUDY_COLUMNS_MAX);
+    if (n) {
+        cut_columns(text, len, at, n, out);
+        return '\t';
+    }
+    squeeze(text, len, out);
+    join_units(out);
+    return ' ';
+}
+
+/* "1-02:03:04", "02:03", "03:04.5": Slurm's times. */
+static int read_clock(const char *cell, double *out)
+{
+    double total = 0, part = 0, scale = 1;
+    const char *dash = strchr(cell, '-');
+    unsigned colons = 0;
+    bool digits = false, point = false;
+    for (const char *p = cell; *p; p++) {
+        if (*p >= '0' && *p <= '9' && !point) {
+            part = part * 10 + (*p - '0');
+            digits = true;
+        } else if (*p >= '0' && *p <= '9') {
+            part += (scale /= 10) * (*p - '0');
+        } else if (*p == '.' && !point && digits && colons) {
+            point = true;
+        } else if (p == dash && digits && !colons && p > cell) {
+            total = part * 24;
+            part = 0;
+            digits = false;
+        } else if (*p == ':' && digits && !point && colons < 2) {
+            total = (total + part) * 60;
+            part = 0;
+            digits = false;
+            colons++;
+        } else {
+            return -1;
+        }
+    }
+    /* Days require hours, minutes and seconds. */
+    if (!digits || !colons || (dash && colons != 2))
+        return -1;
+    *out = total + part;
+    return 0;
+}
+
+/* "10,5" is 10.5 in half the world. "1,250" is ambiguous, and refused. */
+static bool decimal_comma(const char *cell, size_t len, char *out, size_t size)
+{
+    const char *comma = memchr(cell, ',', len);
+    if (!comma || len >= size || strspn(cell, "0123456789,") != len || strchr(comma + 1, ','))
+        return false;
+    if (len - (size_t)(comma - cell) == 4 && strspn(cell, "0") != (size_t)(comma - cell))
+        return false;
+    memcpy(out, cell, len + 1);
+    out[comma - cell] = '.';
+    return true;
+}
+
+/* 1: *out is a number, or NaN for a word that means none; 0: something else; -1: out of range. */
+static int read_plain(const char *cell, size_t len, double *out)
+{
+    int64_t i;
+    char point[64];
+    *out = NAN;
+    if (decimal_comma(cell, len, point, sizeof point))
+        cell = point;
+    if (!len || strcasecmp(cell, "nan") == 0 || strcmp(cell, "-") == 0 ||
+        strcasecmp(cell, "n/a") == 0)
+        return 1;
+    if (stk_num_parse(cell, len, &i, out) == STK_NUM_NONE)
+        return 0;
+    return *out > 0 && *out <= 1e12 ? 1 : -1;
+}
+
+/* The same for a plain number. */
+static int parse_value(const char *cell, size_t len, double *out)
+{
+    return read_plain(cell, len, out) > 0 ? 0 : -1;
+}
+
+/* Seconds above 0 from "12.5", "3m20s", or Slurm's "1-02:03:04" and "03:04.5" (text[0..len), then a
+ * NUL). NaN for an empty text, "-", "n/a", "nan" and a clock at 0. -1: none of these. factor: the
+ * seconds that a plain number means. hours: "2:30" is hours and minutes. */
+static int parse_time(const char *cell, size_t len, double factor, bool hours, double *out)
+{
+    struct stk_err ignored;
+    bool clock = strchr(cell, ':');
+    int plain = read_plain(cell, len, out);
+    if (plain > 0)
+        *out *= factor;
+    if (plain)
+        return plain > 0 && !(*out > 1e12) ? 0 : -1;
+    if (clock ? read_clock(cell, out) : stk_parse_duration(cell, out, &ignored))
+        return -1;
+    if (clock && *out == 0) /* sacct's, of a job that never started or took less than a second */
+        *out = NAN;
+    else if (clock && hours && strchr(cell, ':') == strrchr(cell, ':'))
+        *out *= 60;
+    return *out < 0 || *out == 0 || *out > 1e12 ? -1 : 0;
+}
 
 #define COLUMNS_MAX STK_STUDY_COLUMNS_MAX
 #define CELL_MAX    1023
@@ -23,11 +241,11 @@ struct reader {
     size_t len;
     char delim;
     struct stk_heading column[COLUMNS_MAX];
-    size_t ncolumns, n_from; /* n_from: the index of the column used as N */
-    size_t line_at, line;    /* the line of the byte line_at, from 1 */
-    bool started;            /* the first row was read */
-    bool skip_steps;         /* sacct: rows of steps repeat the rows of their jobs */
-    bool unplaced;           /* converted from another format: lines mean nothing */
+    size_t ncolumns, n_from;    /* n_from: the index of the column used as N */
+    size_t line_at, line;       /* the line of the byte line_at, from 1 */
+    bool started;               /* the first row was read */
+    bool skip_steps;            /* sacct: rows of steps repeat the rows of their jobs */
+    bool unplaced;              /* converted from another format: lines mean nothing */
     struct stk_csv_row comment; /* the last one before the first row; p NULL: none */
 };
 
@@ -71,8 +289,7 @@ static int keep_text(struct reader *r, char *to, const char *cell, size_t len, s
     return 0;
 }
 
-static const char invalid_time[] =
-    "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03";
+static const char invalid_time[] = "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03";
 static const char invalid_n[] = "\"%s\" is not a valid N: it must be a whole number of 1 or more";
 
 enum { T_SERIES, T_HOST, T_KIND, T_NOTE, T_JOB, T_STATUS };
@@ -91,8 +308,7 @@ static int take_number(struct reader *r, struct fields *f, size_t i, const char 
     if (!len && !is_n)
         return 0;
     if (read_count(cell, len, &v))
-        return bad(r, err,
-                   is_n ? invalid_n : "\"%s\" is not a whole number", cell);
+        return bad(r, err, is_n ? invalid_n : "\"%s\" is not a whole number", cell);
     if (is_n) {
         f->run.n = (uint64_t)v;
         f->has_n = v > 0;
@@ -157,7 +373,7 @@ static int take_time(struct reader *r, struct fields *f, const struct stk_headin
     f->zero_time = f->zero_time || zero;
     if (zero)
         *to = NAN;
-    else if (stk_study_parse_time(cell, len, h->factor, h->hours, to))
+    else if (parse_time(cell, len, h->factor, h->hours, to))
         return bad(r, err, invalid_time, cell);
     f->ntimes += !queue;
     return 0;
@@ -205,7 +421,7 @@ static int take_cell(struct reader *r, struct fields *f, size_t i, const char *c
         return take_series(r, f, h, cell, err);
     case STK_COL_VALUE:
     case STK_COL_RATE:
-        if (stk_study_parse_value(cell, len, &f->value[f->nvalues++]))
+        if (parse_value(cell, len, &f->value[f->nvalues++]))
             return bad(r, err, "\"%s\" is not a number above 0", cell);
         return 0;
     default:
@@ -420,8 +636,9 @@ static int check_times(struct reader *r, struct stk_err *err)
         if (h->column != STK_COL_TIME || h->rank < STK_HEADING_VAGUE)
             continue;
         if (first)
-            return bad(r, err, "several columns could be the time; choose one with --columns "
-                               "time=%s",
+            return bad(r, err,
+                       "several columns could be the time; choose one with --columns "
+                       "time=%s",
                        h->name);
         first = h;
     }
@@ -490,9 +707,9 @@ static int check_header(struct reader *r, struct stk_err *err)
         return bad(r, err,
                    "the header needs a column `n` and a column `time`; --columns n=HEADING,"
                    "time=HEADING says which they are (%s is missing)",
-                   compared                     ? "`n`"
+                   compared                   ? "`n`"
                    : r->n_from == COLUMNS_MAX ? "each"
-                                                : "`time`");
+                                              : "`time`");
     int rc = check_times(r, err);
     rc = rc ? rc : set_metric(r, err);
     const char *unit = r->column[r->n_from].unit;
@@ -568,10 +785,11 @@ static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, 
     if (comment_is_header(r, row))
         return 0;
     if (count_cells(row) > 2) /* 1,1,226 and 1,226,1 look alike */
-        return bad(r, err,
-                   "the rows have no header, and which column is the time cannot be seen; write a first "
-                   "line that names them, such as \"n,repeat,time\"%s",
-                   "");
+        return bad(
+            r, err,
+            "the rows have no header, and which column is the time cannot be seen; write a first "
+            "line that names them, such as \"n,repeat,time\"%s",
+            "");
     r->n_from = 0;
     r->column[r->ncolumns++] = (struct stk_heading){.column = STK_COL_N, .factor = 1};
     r->column[r->ncolumns++] = (struct stk_heading){.column = STK_COL_TIME, .factor = 1};
@@ -622,7 +840,7 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
     if (*row.p == '#' && !r->started)
         r->comment = row;
     if (*row.p == '#' || says_nothing(row.p, (size_t)len) ||
-        (!r->started && stk_study_is_title(row.p, (size_t)len)) || (r->skip_steps && is_step_row(r, row)))
+        (!r->started && is_title(row.p, (size_t)len)) || (r->skip_steps && is_step_row(r, row)))
         return 0;
     bool header = false;
     int rc = r->started ? 0 : first_row(r, row, &header, err);
@@ -659,11 +877,11 @@ static int read_table(struct reader *r, struct stk_err *err)
     struct stk_buf plain = STK_BUF_INIT;
     int rc = 0;
     r->line = 1;
-    r->delim = stk_study_delimiter(text, len);
+    r->delim = find_delimiter(text, len);
     if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
         return stk_err_set(err, STK_E_CORRUPT, r->path, -1, "it is UTF-16; save it as UTF-8");
     if (r->delim == ' ') {
-        r->delim = stk_study_separate(text, len, &plain);
+        r->delim = separate(text, len, &plain);
         rc = stk_buf_check(&plain, err);
         r->text = stk_buf_cstr(&plain);
         r->len = plain.len;

@@ -1,17 +1,204 @@
 /*
- * drive.c - takes a study from its present state to the end: rounds over all points, each
- * started by the executor until it is known precisely enough; collects what has ended and keeps
- * within the budget.
+ * drive.c - takes a study from its present state to the end: rounds of all points in random order,
+ * so that a machine that gets warm or busy is not mistaken for scaling, until the intervals are
+ * narrow or the time is up. Runs are started by the executor; what has ended is collected.
  */
+#include "study/priv.h"
+
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/pool.h"
-#include "study/priv.h"
+#include "base/random.h"
+#include "base/stats.h"
+
+#define FAILURES_MAX 2 /* a point that fails this often is not tried again */
+
+/* Relative half-width of the interval of what is compared. Few runs: Student's, since the range of
+ * three says little; more: that of the median, as in the table. */
+static double half_width(const struct stk_summary *s)
+{
+    struct stk_interval i = s->n < 6 ? s->mean_ci : s->median_ci;
+    return stk_interval_known(i) && s->median > 0 ? (i.hi - i.lo) / 2 / s->median : NAN;
+}
+
+static bool is_of(const struct stk_point *p, const struct stk_study_run *run)
+{
+    return run->n == p->n && (p->by_n ? !run->point : run->point && strcmp(run->point, p->id) == 0);
+}
+
+struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct stk_study_run *run)
+{
+    for (size_t i = 0; i < r->points.n; i++)
+        if (is_of(r->tally[i].point, run))
+            return &r->tally[i];
+    return NULL;
+}
+
+/* Whether a run of an earlier call is to be repeated: always if it says nothing about the program.
+ */
+static bool is_past(const struct stk_runner *r, size_t series, size_t i)
+{
+    enum stk_run_status status = r->study.series[series].run[i].status;
+    return i < r->before[series] && (r->retry || !stk_run_blames(status));
+}
+
+static void count_bad(const struct stk_runner *r, struct stk_tally *t, size_t i)
+{
+    enum stk_run_status status = r->study.series[t->series].run[i].status;
+    if (is_past(r, t->series, i)) {
+        t->past++;
+        return;
+    }
+    t->bad += stk_run_blames(status);
+    t->lost += !stk_run_blames(status);
+    /* Another try would take as long, or never start either. */
+    t->hopeless = t->hopeless || status == STK_RUN_TIMEOUT || status == STK_RUN_PENDING;
+}
+
+static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost, double *wall)
+{
+    const struct stk_study_series *s = &r->study.series[t->series];
+    struct stk_summary sum;
+    t->good = t->bad = t->lost = t->past = 0;
+    t->hopeless = false;
+    for (size_t i = 0; i < s->nruns; i++) {
+        const struct stk_study_run *run = &s->run[i];
+        if (!is_of(t->point, run))
+            continue;
+        if (run->status == STK_RUN_OK) {
+            cost[t->good] = stk_study_cost(&r->study, run);
+            wall[t->good++] = isnan(run->wall_s) ? 0 : run->wall_s;
+        } else {
+            count_bad(r, t, i);
+        }
+    }
+    t->half_width = t->good > 1 && stk_summarise(cost, t->good, &sum) ? half_width(&sum) : NAN;
+    t->wall_s = t->good ? stk_median(wall, t->good) : NAN;
+    t->cost = t->good ? stk_median(cost, t->good) : NAN;
+}
+
+static bool is_done(const struct stk_runner *r, const struct stk_tally *t)
+{
+    const struct stk_runner_plan *plan = &r->plan;
+    uint64_t ended = t->good + t->bad + t->lost;
+    if (ended >= plan->runs_max || t->bad >= FAILURES_MAX || t->hopeless)
+        return true;
+    if (ended < plan->runs_min)
+        return false;
+    if (r->watch && r->watch->compare)
+        return t->enough;
+    /* One run has no interval, and no more were requested. */
+    return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
+}
+
+void stk_tally_update(const struct stk_runner *r, struct stk_tally *t)
+{
+    size_t n = r->study.series[t->series].nruns + 1;
+    double *v = calloc(2 * n, sizeof *v);
+    if (v)
+        gather(r, t, v, v + n);
+    t->done = is_done(r, t);
+    free(v);
+}
+
+void stk_tally_compare(const struct stk_runner *r)
+{
+    bool enough[STK_POINTS_MAX];
+    if (!r->watch || !r->watch->compare)
+        return;
+    r->watch->compare(r->watch->user, r, enough);
+    for (size_t i = 0; i < r->points.n; i++) {
+        r->tally[i].enough = enough[i];
+        r->tally[i].done = is_done(r, &r->tally[i]);
+    }
+}
+
+uint64_t stk_tally_tries(const struct stk_tally *t)
+{
+    return t->good + t->bad + t->lost + t->waiting;
+}
+
+uint64_t stk_tally_next(const struct stk_tally *t)
+{
+    return stk_tally_tries(t) + t->past;
+}
+
+/* The order of a round: 0..n shuffled by seed and round. */
+static void points_order(uint64_t seed, uint64_t round, size_t n, size_t *order)
+{
+    uint64_t state = seed * STK_GOLDEN64 + round;
+    (void)stk_random_next(&state);
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    for (size_t i = n; i > 1; i--) {
+        size_t k = (size_t)(stk_random_unit(&state) * (double)i), swap = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = swap;
+    }
+}
+
+/* The expected number of further runs of a point: intervals shrink with the root of their
+ * number. */
+static double runs_left(const struct stk_runner_plan *plan, const struct stk_tally *t)
+{
+    double have = (double)(t->good + t->bad + t->lost), want = (double)plan->runs_min;
+    if (t->done)
+        return 0;
+    if (have >= want) {
+        double ratio = isnan(t->half_width) ? 2 : t->half_width / plan->precision;
+        want = fmax(have + 1, fmin(have * ratio * ratio, (double)plan->runs_max));
+    }
+    return want - have;
+}
+
+double stk_runner_now(const struct stk_runner *r)
+{
+    return r->plan.clock && !(r->plan.via->can & STK_VIA_QUEUES) ? r->passed_s : stk_now();
+}
+
+double stk_runner_spent_s(const struct stk_runner *r)
+{
+    return stk_runner_now(r) - r->start_s;
+}
+
+static double points_left_s(const struct stk_runner *r, uint64_t *planned)
+{
+    double known = 0, guess = NAN, left = 0, runs = 0;
+    for (size_t i = 0; i < r->points.n; i++)
+        if (!isnan(r->tally[i].wall_s)) {
+            guess = (isnan(guess) ? 0 : guess) + r->tally[i].wall_s;
+            known++;
+        }
+    guess /= known;
+    for (size_t i = 0; i < r->points.n; i++) {
+        double n = runs_left(&r->plan, &r->tally[i]);
+        runs += n;
+        left += n > 0 ? n * (isnan(r->tally[i].wall_s) ? guess : r->tally[i].wall_s) : 0;
+    }
+    *planned = r->state.done + (uint64_t)llround(runs);
+    double budget = r->plan.budget_s > 0 ? r->plan.budget_s - stk_runner_spent_s(r) : INFINITY;
+    if (isnan(left)) /* nothing has been measured yet */
+        return isinf(budget) ? NAN : fmax(budget, 0);
+    return fmin(left, fmax(budget, 0));
+}
+
+/* Whether the budget allows a run: the first one always. */
+static bool points_affordable(const struct stk_runner *r, const struct stk_tally *t)
+{
+    double spent = stk_runner_spent_s(r);
+    if (r->plan.budget_s <= 0)
+        return true;
+    /* A point that has not run yet takes at least as long as the fastest. */
+    double run = isnan(t->wall_s) ? r->shortest_s : t->wall_s;
+    return spent + run + r->around_s <= r->plan.budget_s;
+}
 
 int stk_runner_tick(struct stk_runner *r, const char *phase)
 {
     r->state.phase = phase;
-    r->state.left_s = stk_points_left_s(r, &r->state.planned);
+    r->state.left_s = points_left_s(r, &r->state.planned);
     stk_beacon_tick(&r->beacon, false);
     if (!r->watch || !r->watch->tick)
         return 0;
@@ -63,7 +250,7 @@ static int start_round(struct stk_runner *r, uint64_t round, struct stk_err *err
 {
     size_t order[STK_POINTS_MAX];
     int rc = 0;
-    stk_points_order(r->plan.seed, round, r->points.n, order);
+    points_order(r->plan.seed, round, r->points.n, order);
     for (size_t i = 0; i < r->points.n && !rc && !r->later; i++) {
         struct stk_tally *t = &r->tally[order[i]];
         uint64_t tries = stk_tally_tries(t);
@@ -71,7 +258,7 @@ static int start_round(struct stk_runner *r, uint64_t round, struct stk_err *err
             (r->plan.at_once && stk_runner_waiting(r) >= r->plan.at_once))
             continue;
         /* Waiting in a queue costs no budget: pending jobs are cancelled when the time is up. */
-        if (!queues(r) && !stk_points_affordable(r, t)) {
+        if (!queues(r) && !points_affordable(r, t)) {
             r->budget_spent = true;
             continue;
         }

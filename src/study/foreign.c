@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/csv.h"
-#include "study/headings.h"
 #include "study/study.h"
 
 #define PARAMETERS_MAX 32

@@ -2,7 +2,7 @@
  * headings.c - headings of tables: names that people, spreadsheets, sacct, hyperfine, JUBE and
  * ReFrame use, with units in brackets or behind an underscore, and summaries such as "_avg".
  */
-#include "study/headings.h"
+#include "study/study.h"
 
 #include <ctype.h>
 #include <stdio.h>

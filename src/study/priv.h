@@ -12,7 +12,7 @@
 #include "record/folder.h"
 #include "study/runner.h"
 
-/* ---- words (study/words.c) ------------------------------------------------------------------ */
+/* ---- words (study/command.c) ------------------------------------------------------------------ */
 
 /* The values of the marks in a text. */
 struct stk_marks {
@@ -38,8 +38,7 @@ void stk_words_add_expanded(struct stk_words *w, const char *text, const struct 
 /* Splits as a shell does, with '…', "…" and \, but expands nothing. */
 int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
 
-/* ---- the plan (study/plan.c, study/plan_json.c) -----------------------------------------------
- */
+/* ---- the plan (study/plan.c) ---------------------------------------------------------------- */
 
 int stk_runner_check(const struct stk_runner_plan *p, struct stk_err *err);
 /* Whether the size of the problem can depend on N, as far as we can see. */
@@ -54,7 +53,7 @@ void stk_runner_plan_text(const struct stk_runner_plan *p, struct stk_buf *out);
 int stk_runner_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
                          struct stk_runner_plan *p, struct stk_err *err);
 
-/* ---- one process (study/exec.c) ------------------------------------------------------------- */
+/* ---- one process (study/one.c) ------------------------------------------------------------- */
 
 struct stk_exec_end {
     double wall_s, cpu_s;
@@ -94,8 +93,7 @@ int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err);
 /* The last line that says something, as much as fits, in UTF-8. */
 void stk_output_last_line(const struct stk_buf *b, char *out, size_t size);
 
-/* ---- the machine (study/machine.c) -----------------------------------------------------------
- */
+/* ---- the machine (study/machine.c) ---------------------------------------------------------- */
 
 void stk_machine_look(struct stk_runner_conditions *c);
 void stk_runner_note(struct stk_runner_conditions *c, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -172,7 +170,7 @@ struct stk_study_run stk_point_run(const struct stk_point *p, uint64_t repeat);
 int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
                 struct stk_study_run *run, struct stk_err *err);
 
-/* ---- the study in its folder (study/folder.c) ----------------------------------------------- */
+/* ---- the study in its folder (study/runner.c) ----------------------------------------------- */
 
 struct stk_runner {
     struct stk_arena arena;
@@ -201,13 +199,10 @@ struct stk_runner {
     void *there;            /* private to the executor */
     struct stk_beacon beacon;
 };
-/* The runner's beacon (study/status.c): in its folder while it runs, and ended afterwards. */
-void stk_runner_show(struct stk_runner *r);
 
 /* Adds a run of a point to the journal and to the study. */
 int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
                     struct stk_err *err);
-int stk_runner_publish(struct stk_runner *r, struct stk_err *err);
 /* Reads a file of JSON lines and calls line() for each; cuts off an incomplete line that a crash
  * left. */
 typedef int stk_line_fn(void *user, const struct stk_jval *v, struct stk_err *err);
@@ -222,8 +217,7 @@ struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct s
 /* "n8-r2" */
 void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t size);
 
-/* ---- which run is next (study/order.c, study/drive.c)
- * ------------------------------------------ */
+/* ---- which run is next (study/drive.c) ------------------------------------------------------- */
 
 void stk_tally_update(const struct stk_runner *r, struct stk_tally *t);
 /* The same for all points, if whether one is done depends on the others. */
@@ -232,18 +226,12 @@ void stk_tally_compare(const struct stk_runner *r);
 uint64_t stk_tally_tries(const struct stk_tally *t);
 /* The number of its next run. */
 uint64_t stk_tally_next(const struct stk_tally *t);
-/* The order of a round: 0..n shuffled by seed and round. */
-void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order);
-double stk_points_left_s(const struct stk_runner *r, uint64_t *planned);
 /* What time it is for the budget: runs here may have a clock of their own. */
 double stk_runner_now(const struct stk_runner *r);
-/* Whether the budget allows a run: the first one always. */
-bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t);
 int stk_runner_tick(struct stk_runner *r, const char *phase);
 int stk_runner_drive(struct stk_runner *r, struct stk_err *err);
 
-/* ---- Slurm (study/batch.c, study/jobs.c, study/collect.c, study/inside.c)
- * -------------------------- */
+/* ---- Slurm (study/jobs.c) ------------------------------------------------------------------- */
 
 #define STK_TOKEN_SIZE 12
 
@@ -257,34 +245,9 @@ struct stk_job_run {
     double stuck_s;             /* since when it is known that it cannot start; 0: it may */
     bool pending;
 };
-/* The jobs of a study: r->there of this executor. */
-struct stk_jobs {
-    struct stk_job_run *job; /* in the queue */
-    size_t n;
-    int fd;                     /* jobs.jsonl */
-    char token[STK_TOKEN_SIZE]; /* of the jobs of this call; unique to their names */
-    char reason[64];            /* why some are pending */
-    double changed_s;           /* when something last happened; 0: not examined yet */
-    int failures;               /* consecutive looks that Slurm did not answer */
-    bool unaccounted;           /* that the accounting gives no answer was noted */
-};
-#define STK_JOB_NAME_SIZE (STK_RUN_NAME_SIZE + STK_TOKEN_SIZE + 16)
-/* "stoker-n8-r2-5f3a9c1e" */
-void stk_job_name(const struct stk_job_run *j, char *name, size_t size);
-/* For clients of Slurm that may take long: they stop when tick() says so. */
-struct stk_slurm stk_jobs_slurm(struct stk_runner *r);
 /* Makes the batch file and the options of sbatch for one run. */
 int stk_batch_make(const struct stk_runner *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err);
-int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err);
-/* Looks at all jobs, and keeps the runs of those that have ended. *changed: there were some. */
-int stk_jobs_look(struct stk_runner *r, bool *changed, struct stk_err *err);
-/* Keeps a run for job i that says it never ran, and forgets the job. */
-int stk_jobs_give_up(struct stk_runner *r, size_t i, const char *why, struct stk_err *err);
-bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j);
-/* The file of a job's result: "jobs/n8-r2.123.json". */
-#define STK_DONE_SIZE (STK_RUN_NAME_SIZE + 48)
-void stk_done_name(const char *name, const char *job, char out[STK_DONE_SIZE]);
 /* Reads plan and points of a study on disk. STK_E_EXISTS: it belongs to another user, or another
  * user could have changed it, and r->trust does not accept that. */
 int stk_runner_find_plan(struct stk_runner *r, const char *dir, struct stk_err *err);

@@ -1,13 +1,17 @@
 /*
  * runner.c - a study being run: creates or reopens its folder, makes its points, and reads its runs
- * so far. study/drive.c continues from there.
+ * so far; drive.c continues from there. A line per run is appended as it ends, which costs
+ * microseconds and survives our death; the whole study is published now and then and at the end.
  */
+#include "study/priv.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,9 +19,174 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/pool.h"
-#include "record/launch.h"
-#include "study/priv.h"
 #include "base/stats.h"
+#include "record/launch.h"
+
+static const struct stk_executor *const executors[] = {
+    &stk_executor_local,
+    &stk_executor_slurm,
+};
+const char *const stk_executor_names[] = {"local", "slurm", NULL};
+
+const struct stk_executor *stk_executor_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof executors / sizeof *executors; i++)
+        if (strcmp(executors[i]->name, name) == 0)
+            return executors[i];
+    return NULL;
+}
+
+#define SYNC_EVERY_S    2.0 /* the most that a power failure can lose */
+#define PUBLISH_EVERY_S 10.0
+
+/* ---- files of lines ----------------------------------------------------------------------- */
+
+/* Reads the complete lines of the text; a rest without a line break is the remains of a crash. */
+static int read_lines(const char *text, size_t len, const char *path, stk_line_fn *line, void *user,
+                      size_t *whole, struct stk_err *err)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    int rc = 0;
+    uint64_t number = 1;
+    for (*whole = 0; !rc && *whole < len; number++) {
+        const char *at = text + *whole, *end = memchr(at, '\n', len - *whole);
+        if (!end)
+            break;
+        struct stk_jval *v;
+        stk_arena_reset(&arena);
+        rc = stk_json_parse(&arena, at, (size_t)(end - at), &v, err);
+        rc = rc ? rc : line(user, v, err);
+        *whole = (size_t)(end - text) + 1;
+    }
+    stk_arena_release(&arena);
+    if (rc && rc != STK_E_NOMEM)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "line %llu is damaged",
+                         (unsigned long long)number - 1);
+    return rc;
+}
+
+int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_line_fn *line,
+                   void *user, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t whole = 0;
+    char *path = stk_folder_path(f, name);
+    int rc = path ? stk_folder_append(f, name, fd, err) : stk_err_nomem(err, strlen(name));
+    if (!rc && !stk_lock_alone(*fd))
+        rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is working on this study");
+    rc = rc ? rc : stk_folder_read(f, name, STK_STUDY_FILE_MAX, &b, err);
+    if (!rc)
+        rc = read_lines(stk_buf_cstr(&b), b.len, path, line, user, &whole, err);
+    if (!rc && whole < b.len && ftruncate(*fd, (off_t)whole) != 0)
+        rc = stk_err_sys(err, path, "truncate");
+    stk_buf_release(&b);
+    free(path);
+    if (rc && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+/* One write: a line is complete, or its remains are cut off next time. */
+int stk_lines_add(int fd, const struct stk_jfield *table, const void *from, const char *path,
+                  struct stk_err *err)
+{
+    struct stk_buf line = STK_BUF_INIT;
+    stk_jfields_text(table, from, false, &line);
+    int rc = stk_buf_check(&line, err);
+    rc = rc ? rc : stk_write_full(fd, line.data, line.len, path, err);
+    stk_buf_release(&line);
+    return rc;
+}
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
+static int runner_publish(struct stk_runner *r, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, true);
+    stk_study_write_json(&r->study, &w);
+    stk_buf_putc(&b, '\n');
+    int rc = stk_buf_check(&b, err);
+    rc = rc ? rc : stk_folder_write(&r->folder, "study.json", b.data, b.len, err);
+    stk_buf_release(&b);
+    r->published_s = stk_now();
+    return rc;
+}
+
+int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
+                    struct stk_err *err)
+{
+    int rc = stk_study_add(&r->study, t->series, run, err);
+    rc = rc ? rc : stk_lines_add(r->journal_fd, stk_study_run_fields, run, r->dir, err);
+    double now = stk_now();
+    if (!rc && now - r->synced_s > SYNC_EVERY_S) {
+        rc = fdatasync(r->journal_fd) == 0 ? 0 : stk_err_sys(err, r->dir, "fdatasync");
+        r->synced_s = stk_now();
+    }
+    if (!rc && now - r->published_s > PUBLISH_EVERY_S)
+        rc = runner_publish(r, err);
+    r->state.done++;
+    stk_tally_update(r, t);
+    stk_tally_compare(r);
+    return rc;
+}
+
+#define EVERY_S 2.0
+
+static void put_point(const struct stk_tally *t, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "label", t->point->label);
+    stk_jw_put_str(w, "series", t->point->series);
+    stk_jw_put_u64(w, "n", t->point->n);
+    stk_jw_put_u64(w, "good", t->good);
+    stk_jw_put_u64(w, "bad", t->bad);
+    stk_jw_put_u64(w, "waiting", t->waiting);
+    stk_jw_put_f64(w, "wall_s", t->wall_s);
+    stk_jw_put_f64(w, "cost", t->cost);
+    stk_jw_put_f64(w, "half_width", t->half_width);
+    stk_jw_put_bool(w, "done", t->done);
+    stk_jw_close(w, '}');
+}
+
+static void put_now(void *user, struct stk_jw *w)
+{
+    const struct stk_runner *r = user;
+    const struct stk_runner_state *st = &r->state;
+    stk_jw_put_str(w, "unit", r->study.unit);
+    stk_jw_put_str(w, "metric", r->study.metric);
+    stk_jw_put_bool(w, "weak", r->study.weak);
+    stk_jw_put_u64(w, "done", st->done);
+    stk_jw_put_u64(w, "planned", st->planned);
+    stk_jw_put_str(w, "phase", st->phase);
+    stk_jw_put_str(w, "label", st->label);
+    stk_jw_put_f64(w, "left_s", st->phase ? st->left_s : NAN);
+    stk_jw_put_u64(w, "pending", st->pending);
+    stk_jw_put_u64(w, "running", st->running);
+    stk_jw_put_str(w, "reason", st->reason);
+    stk_jw_put_u64(w, "waiting", stk_runner_waiting(r));
+    stk_jw_put_f64(w, "budget_s", r->plan.budget_s > 0 ? r->plan.budget_s : NAN);
+    stk_jw_key(w, "points");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < r->points.n; i++)
+        put_point(&r->tally[i], w);
+    stk_jw_close(w, ']');
+}
+
+/* The runner's beacon: in its folder while it runs, and ended afterwards. */
+static void runner_show(struct stk_runner *r)
+{
+    r->beacon = (struct stk_beacon){.name = STK_STUDY_STATUS,
+                                    .command = "scale",
+                                    .every_s = EVERY_S,
+                                    .mode = r->folder.mode,
+                                    .put = put_now,
+                                    .user = r};
+    stk_beacon_begin(&r->beacon, r->folder.fd);
+}
 
 #define PLAN_NAME    "plan.json"
 #define JOURNAL_NAME "runs.jsonl" /* the one file that is never replaced */
@@ -369,10 +538,10 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
     /* From now on it is ours: nobody else runs it. */
     int rc = r->changed ? write_plan(r, err) : 0;
     if (!rc) {
-        stk_runner_show(r);
+        runner_show(r);
         rc = stk_runner_drive(r, err);
     }
-    int bad = stk_runner_publish(r, &late); /* the runs so far, even when stopped */
+    int bad = runner_publish(r, &late); /* the runs so far, even when stopped */
     stk_beacon_end(&r->beacon, true);
     r->watch = NULL;
     if (bad && !rc && err)

@@ -1,6 +1,5 @@
 /*
- * runner.h - runs a study: points (study/point.h), each several times, by an executor
- * (study/via.h).
+ * runner.h - runs a study: points, each several times, by an executor.
  *
  * A study is a folder: plan.json (what to run and how; a resume may change it), runs.jsonl (one
  * line per run, appended as it ends; the runner holds a lock on it), study.json (all of it, for
@@ -10,8 +9,110 @@
 #ifndef STK_STUDY_RUNNER_H
 #define STK_STUDY_RUNNER_H
 
-#include "study/via.h"
+#include "base/buf.h"
 #include "study/study.h"
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+/* The points of an experiment. A point is one thing that is run several times and compared with
+ * others: a command, its environment and its resources. Generators make points from a plan
+ * (study/plan.c): from a list of N, from N and numbers of nodes, or from variants as they are.
+ * Everything after that (order, budget, journal, resume, executors) knows points by their id. */
+#define STK_POINTS_MAX   1024
+#define STK_POINT_ID_MAX 48
+
+/* 0: not specified. */
+struct stk_resources {
+    uint64_t threads;            /* of each process */
+    uint64_t ranks, gpus, nodes; /* in all */
+    uint64_t ranks_per_node;     /* at most */
+    uint64_t cpus;               /* in all */
+};
+
+struct stk_point {
+    const char *id;     /* unique; names its files and jobs: letters, digits and "._-" */
+    const char *label;  /* for people: "N=8" */
+    const char *series; /* of the study that its runs belong to; "": the only one */
+    uint64_t n;         /* its place on the axis of that series; unique there */
+    uint64_t size;      /* of the problem; 0: none */
+    const char **argv;  /* the command, after the launcher; NULL-terminated */
+    const char **env;   /* NAME=VALUE added to ours; NULL-terminated, or NULL */
+    struct stk_resources give;
+    bool by_n; /* N alone identifies it: its runs are written without its id */
+};
+
+struct stk_points {
+    struct stk_point *v; /* in the order of creation: N ascending */
+    size_t n;
+};
+
+struct stk_runner_plan;
+/* Makes the points of a checked plan. They are in the arena and borrow from the plan. */
+int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
+                    struct stk_points *out, struct stk_err *err);
+
+/* The runs of a point so far. */
+struct stk_tally {
+    const struct stk_point *point;
+    size_t series;      /* its index in the study */
+    uint64_t good, bad; /* bad: the program failed */
+    uint64_t lost;      /* cancelled, or never started: not the program's fault */
+    uint64_t past;      /* of earlier calls, to be repeated: they do not count */
+    uint64_t waiting;   /* in a queue, or running there */
+    double wall_s;      /* median of the good runs; NaN: none */
+    double cost;        /* the same for the compared value: smaller is better */
+    double half_width;  /* of its interval, relative; NaN: unknown */
+    bool hopeless, done;
+    bool enough; /* of a study whose points are compared: it has been run enough */
+};
+
+/* ---- where points run ------------------------------------------------------------------------ */
+
+/* Where points run: a table of executors. The order of points, the budget and the journal are the
+ * same for all of them (study/drive.c); an executor only runs a point, now or later, and reports
+ * the result. */
+enum stk_via_can {
+    STK_VIA_QUEUES = 1u << 0, /* start() queues a run; its end is collected later */
+    /* CPUs and GPUs belong to this machine, and we choose; a run is a process group of its own,
+     * which we may end. Otherwise a scheduler does both. */
+    STK_VIA_CHOOSES = 1u << 1,
+};
+
+struct stk_runner;
+struct stk_executor {
+    const char *name;          /* of --via, and in plan.json */
+    unsigned can;              /* enum stk_via_can */
+    const char *launcher;      /* what starts ranks there; NULL: an mpirun is searched for */
+    const char *cpus_variable; /* tells the launcher the CPUs per rank; NULL: not needed */
+    uint64_t runs_max, warmup; /* defaults */
+    /* Whether it has the requested resources. Nothing exists yet. NULL: start() will tell. */
+    int (*check)(const struct stk_runner_plan *p, const struct stk_points *points,
+                 struct stk_err *err);
+    /* Whether the programs it needs exist. */
+    int (*find)(const struct stk_runner *r, struct stk_err *err);
+    /* Reads what an earlier call left in a queue. NULL: there is no queue. */
+    int (*open)(struct stk_runner *r, struct stk_err *err);
+    /* Before the first start(); after the last, also after an error. */
+    int (*begin)(struct stk_runner *r, struct stk_err *err);
+    void (*end)(struct stk_runner *r);
+    /* The next run of a point: kept when it has ended, or counted as waiting. */
+    int (*start)(struct stk_runner *r, struct stk_tally *t, struct stk_err *err);
+    /* With a queue: waits until it is worth a look, and keeps what has ended. *changed: there was
+     * some. */
+    int (*collect)(struct stk_runner *r, bool *changed, struct stk_err *err);
+    /* Cancels what has not started; all: also what is running. Keeps a run of each that says why.
+     */
+    int (*cancel)(struct stk_runner *r, bool all, const char *why, struct stk_err *err);
+    /* Releases what open() made, also after an error. NULL: nothing to release. */
+    void (*close)(struct stk_runner *r);
+};
+
+extern const struct stk_executor stk_executor_local; /* study/local.c */
+extern const struct stk_executor stk_executor_slurm; /* study/jobs.c */
+
+extern const char *const stk_executor_names[]; /* NULL-terminated; the first is the default */
+/* NULL: no executor of that name. */
+const struct stk_executor *stk_executor_find(const char *name);
 
 #define STK_STUDY_STATUS "status.json"
 

@@ -11,6 +11,63 @@
 #include "base/json_fields.h"
 #include "sched/slurm/slurm.h"
 
+/* ---- columns of foreign tables --------------------------------------------------------------- */
+
+/* What the columns of foreign tables mean: one table of names and one of units, for CSV, for JSON
+ * of other tools, and for --columns. */
+enum stk_table_col {
+    STK_COL_NONE, /* not ours */
+    STK_COL_N,
+    STK_COL_TIME,
+    STK_COL_REPEAT,
+    STK_COL_SERIES,
+    STK_COL_CORES,
+    STK_COL_GPUS,
+    STK_COL_NODES,
+    STK_COL_HOST,
+    STK_COL_STATUS,
+    STK_COL_KIND,
+    STK_COL_NOTE,
+    STK_COL_JOB,
+    STK_COL_QUEUE,
+    STK_COL_VALUE,
+    STK_COL_RATE,
+    STK_COL_COUNT, /* threads, ranks: N if no column has that name */
+    STK_COL_TRES,  /* Slurm's "cpu=4,gres/gpu=2,node=1" */
+};
+
+#define STK_HEADING_MAX   63 /* bytes of a name */
+#define STK_HEADING_VAGUE 8  /* added to the rank of a time whose name does not say that it is the one */
+
+/* A column by its heading: "Time (ms)", "runtime_avg[s]", "img/s". */
+struct stk_heading {
+    enum stk_table_col column;
+    double factor;    /* of plain numbers: 0.001 for milliseconds */
+    bool hours;       /* "2:30" is hours and minutes */
+    bool parameter;   /* of hyperfine: if it is not N, it tells series apart */
+    unsigned rank;    /* 0: of one run; otherwise a summary or vague, used if no column of a lower
+                         rank is there */
+    const char *unit; /* what it counts, if it is N: "GPUs"; NULL: unknown */
+    char name[STK_HEADING_MAX + 1]; /* of the value or rate as shown; else in lower case */
+};
+
+/* Which heading is which column, as given by --columns. */
+#define STK_HEADINGS_MAX 16
+struct stk_headings {
+    size_t n;
+    struct {
+        enum stk_table_col column;
+        char heading[STK_HEADING_MAX + 1];
+    } v[STK_HEADINGS_MAX];
+};
+
+/* Reads "n=tasks,time=runtime_avg". */
+int stk_headings_parse(const char *text, struct stk_headings *out, struct stk_err *err);
+/* True when it names a heading for the column. map may be NULL. */
+bool stk_headings_have(const struct stk_headings *map, enum stk_table_col c);
+/* map: may be NULL. A column that the map names is found by it alone. */
+void stk_heading_read(const char *text, const struct stk_headings *map, struct stk_heading *out);
+
 #define STK_STUDY_SERIES_MAX 64
 #define STK_STUDY_RUNS_MAX   20000 /* in all series */
 #define STK_STUDY_N_MAX      1000000000
@@ -129,21 +186,6 @@ int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const 
 /* The same for a table that was made from another format: errors name no line. */
 int stk_study_read_converted(struct stk_study *s, const struct stk_buf *table, const char *path,
                              const char *series, struct stk_err *err);
-/* Seconds above 0 from "12.5", "3m20s", or Slurm's "1-02:03:04" and "03:04.5" (text[0..len), then a
- * NUL). NaN for an empty text, "-", "n/a", "nan" and a clock at 0. -1: none of these. factor: the
- * seconds that a plain number means. hours: "2:30" is hours and minutes. */
-int stk_study_parse_time(const char *text, size_t len, double factor, bool hours, double *seconds);
-/* The same for a plain number. */
-int stk_study_parse_value(const char *text, size_t len, double *out);
-/* The separator between the cells of a table; ' ': blanks, which stk_study_squeeze() reduces to
- * one. */
-char stk_study_delimiter(const char *text, size_t len);
-void stk_study_squeeze(const char *text, size_t len, struct stk_buf *out);
-/* Copies a table whose separator is ' ' so that one character separates cells, and returns it: the
- * columns of a rule below the header ("---- ----", as sacct draws it), or one or more blanks. */
-char stk_study_separate(const char *text, size_t len, struct stk_buf *out);
-/* "result:", as JUBE writes above a table. */
-bool stk_study_is_title(const char *p, size_t len);
 /* The study as the value of a JSON member, and back: from a study, or from a result of `stoker
  * scale` that contains one. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);

@@ -511,7 +511,7 @@ static void put_now(void *user, struct stk_jw *w)
 }
 
 /* The folder is made a while after the beginning. How far the runs are stands in the folders of the
- * studies (study/status.c). */
+ * studies (study/runner.c). */
 void stk_tuner_show(struct stk_tuner *t)
 {
     if (t->work.fd >= 0 && t->beacon.dirfd < 0) {

@@ -5,7 +5,7 @@
  * A change is one row of a table (tune/kinds.c): when it applies, the keys of the workload that it
  * sets, what has to be prepared for it, what it costs, and the actions that carry it out. A
  * candidate is one change, or a combination of changes that have won alone. Candidates are points
- * of two studies (study/point.h): the first compares all of them with the baseline, the second
+ * of two studies (study/runner.h): the first compares all of them with the baseline, the second
  * measures the winners and their combinations afresh, so that no gain is an accident of having been
  * chosen. Everything that is made lies in one folder beside the data and one on each faster
  * storage. The data itself is only read.

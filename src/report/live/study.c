@@ -1,4 +1,4 @@
-/* study.c - a scaling study in progress: the beacon of its runner (study/status.c). */
+/* study.c - a scaling study in progress: the beacon of its runner (study/runner.c). */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
  * tune.c - a tuning in progress: what it does now (tune/status.c), and the changes of the study that
- * runs now or ran last (study/status.c), compared with the job as it is.
+ * runs now or ran last (study/runner.c), compared with the job as it is.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "scaling/scaling.h"
-#include "study/headings.h"
+#include "study/study.h"
 #include "report/scale.h"
 #include "result/screen.h"
 
@@ -148,19 +148,22 @@ static void service_units_are_of_what_was_allocated(void)
 /* The screen, in one line. */
 static bool text_has(const char *words)
 {
-    struct stk_buf b = STK_BUF_INIT, flat = STK_BUF_INIT;
+    struct stk_buf b = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_screen s = {.columns = 80, .table_columns = 80, .out = &b};
     struct stk_jval *result;
     CHECK_INT(stk_result_fill(&stk_scale_kind, &all, &arena, &result, NULL), 0);
     stk_screen_draw(&stk_scale_kind, result, &s);
-    stk_study_squeeze(stk_buf_cstr(&b), b.len, &flat); /* no indentation */
-    for (size_t i = 0; i < flat.len; i++)
-        flat.data[i] = flat.data[i] == '\n' ? ' ' : flat.data[i];
-    bool has = strstr(stk_buf_cstr(&flat), words);
+    size_t n = 0;
+    for (size_t i = 0; i < b.len; i++) { /* no indentation */
+        uint8_t c = b.data[i] == '\n' ? ' ' : b.data[i];
+        if (c != ' ' || (n && b.data[n - 1] != ' '))
+            b.data[n++] = c;
+    }
+    b.len = n;
+    bool has = strstr(stk_buf_cstr(&b), words);
     stk_arena_release(&arena);
     stk_buf_release(&b);
-    stk_buf_release(&flat);
     return has;
 }
 
