@@ -13,13 +13,19 @@
 #include "report/stage.h"
 #include "result/page.h"
 
+extern const struct stk_result_kind stk_look_bench_result, stk_look_profile_result,
+    stk_look_stage_result, stk_look_spread_result, stk_look_study_result, stk_look_tune_result;
+
 /* Of the kinds of a command, the one that takes any result is the last. */
 const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_load_kind,    &stk_pack_kind,    &stk_verify_kind, &stk_sample_kind,
     &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
     &stk_formats_kind, &stk_version_kind, &stk_bench_kind,
     &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind,
-    &stk_scale_kind,   &stk_job_kind,     NULL};
+    &stk_scale_kind,   &stk_job_kind,
+    &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
+    &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,
+    NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)

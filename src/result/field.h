@@ -118,11 +118,13 @@ enum stk_field_flag {
     STK_F_BAR = 1u << 8,     /* a share: with a bar on the screen */
     STK_F_WARN = 1u << 9,    /* emphasised on the screen */
     STK_F_NAMED = 1u << 10,  /* a group or table: its title stands above it on the screen */
-    STK_F_CUT = 1u << 11,    /* a column that is cut at its beginning if the screen is narrow */
+    /* A column that is cut at its beginning if the screen is narrow; a table: its last columns are
+     * left out. */
+    STK_F_CUT = 1u << 11,
     STK_F_CUT_END = 1u << 12,
     STK_F_VIEW = 1u << 15,    /* draws a member that another field describes: on the screen, or with
                                * STK_F_PAGE on the page */
-    STK_F_WRAP = 1u << 16,    /* the last column: its words go to further lines */
+    STK_F_WRAP = 1u << 16,    /* the last column, a list: its words go to further lines */
     STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
     STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
     STK_F_NOTE = 1u << 18,    /* of a row: prose, no column, but a note of the page */
@@ -160,7 +162,8 @@ struct stk_result_field {
     const struct stk_result_field *of; /* of a group or of the rows of a table */
     size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */
     /* Of a table on the screen: the rows that have that member; `most` of them by that number. */
-    const char *only, *by;
+    const char *only, *by; /* by "": the first of them */
+    const char *marked;    /* those in which this member is true are emphasised */
     const struct stk_result_plot *plot; /* of a table, on the page */
     /* Draws the member of obj on the screen in its own way (screen.h). */
     void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);

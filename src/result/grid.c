@@ -10,6 +10,7 @@
 #include "result/field.h"
 
 #define NARROWEST 6u
+#define CUT_WIDTH 12u /* columns of a text that may be cut, when columns are left out */
 #define WRAPPED   24u /* columns for text that is wrapped, at least */
 
 void stk_grid_init(struct stk_grid *t, const char *align)
@@ -60,9 +61,21 @@ static void pad(struct stk_buf *out, size_t n)
 static size_t width_of(const struct stk_grid *t, unsigned indent)
 {
     size_t all = indent;
-    for (size_t i = 0; i < t->ncols; i++)
+    for (size_t i = 0; i < t->ncols - t->dropped; i++)
         all += t->width[i] + (i ? t->gap : 0);
     return all;
+}
+
+void stk_grid_drop(struct stk_grid *t, unsigned indent, unsigned columns)
+{
+    size_t used = indent, n = 0;
+    for (; n < t->ncols; n++) {
+        bool cut = strchr("eb", t->align[n]) && t->width[n] > CUT_WIDTH;
+        used += (cut ? CUT_WIDTH : t->width[n]) + (n ? t->gap : 0);
+        if (used > columns && n > 1)
+            break;
+    }
+    t->dropped = t->ncols - n;
 }
 
 void stk_grid_narrow(struct stk_grid *t, unsigned indent, unsigned columns)
@@ -73,19 +86,19 @@ void stk_grid_narrow(struct stk_grid *t, unsigned indent, unsigned columns)
 void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
 {
     size_t all = width_of(t, indent);
-    size_t *last = &t->width[t->ncols - 1];
-    if (all > columns && t->align[t->ncols - 1] == 'w') {
+    size_t n = t->ncols - t->dropped, *last = &t->width[n - 1];
+    if (all > columns && t->align[n - 1] == 'w') {
         size_t others = all - *last;
         *last = others + WRAPPED < columns ? columns - others : WRAPPED;
         return;
     }
     for (; all > columns; all--) {
-        size_t widest = t->ncols;
-        for (size_t i = 0; i < t->ncols; i++)
+        size_t widest = n;
+        for (size_t i = 0; i < n; i++)
             if (strchr("eb", t->align[i]) && t->width[i] > NARROWEST &&
-                (widest == t->ncols || t->width[i] > t->width[widest]))
+                (widest == n || t->width[i] > t->width[widest]))
                 widest = i;
-        if (widest == t->ncols)
+        if (widest == n)
             return;
         t->width[widest]--;
     }
@@ -150,6 +163,10 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
         for (size_t i = 0; i < t->ncols; i++) {
             size_t n = strlen(cell), w = stk_text_width(cell, n);
             bool right = t->align[i] == 'r', cut = w > t->width[i];
+            if (i >= t->ncols - t->dropped) {
+                cell += n + 1;
+                continue;
+            }
             size_t fill = cut ? 0 : t->width[i] - w;
             if (n) {
                 pad(out, owed + (right ? fill : 0));

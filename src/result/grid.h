@@ -13,6 +13,7 @@ struct stk_grid {
      * its beginning; 'w' left, the last column only: its words go to further lines to fit. */
     const char *align;
     size_t ncols, nrows, gap; /* gap: blanks between columns */
+    size_t dropped;           /* the last columns, which are not shown */
     struct stk_buf text; /* the cells, NUL-terminated, one after another */
     size_t width[STK_GRID_COLUMNS];
 };
@@ -29,6 +30,9 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
 /* Wraps the last column, or cuts the columns that may be cut until the rows fit: the widest first, none
  * below six. Call it before rendering. */
 void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns);
+
+/* Leaves out the last columns, if the rows are too wide with every text cut. */
+void stk_grid_drop(struct stk_grid *t, unsigned indent, unsigned columns);
 
 /* One blank between columns in place of two, if the rows are wider than that. */
 void stk_grid_narrow(struct stk_grid *t, unsigned indent, unsigned columns);

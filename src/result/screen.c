@@ -11,6 +11,7 @@
 
 #define INDENT    2
 #define BAR_WIDTH 30
+#define ROOMY     20 /* rows of a terminal: with fewer, no line is left empty */
 #define BOX_AT    34 /* columns of text before a box, so that boxes stand below each other */
 #define BOX_WIDTH 20
 #define BOX_FROM  76 /* columns of a screen that has boxes */
@@ -31,7 +32,7 @@ void stk_screen_end(struct stk_screen *s)
 void stk_screen_part(struct stk_screen *s)
 {
     stk_screen_end(s);
-    if (s->any)
+    if (s->any && (!s->rows || s->rows >= ROOMY))
         stk_buf_putc(s->out, '\n');
     s->any = true;
 }
@@ -57,10 +58,12 @@ void stk_screen_say(struct stk_screen *s, const char *fmt, ...)
     stk_buf_release(&text);
 }
 
-static void put_prose(const char *text, struct stk_screen *s)
+static void put_prose(const struct stk_result_field *f, const char *text, struct stk_screen *s)
 {
     stk_screen_part(s);
+    stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_WARN : "");
     stk_report_wrapped(text, INDENT, s->columns, s->out);
+    stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_PLAIN : "");
 }
 
 /* ---- figures -------------------------------------------------------------------------------- */
@@ -102,8 +105,11 @@ struct row {
 
 static void end_row(struct row *r, struct stk_screen *s)
 {
-    if (r->open)
+    if (r->open && s->line)
+        stk_buf_printf(s->out, "%s%s %s", s->any ? ", " : "", r->title, stk_buf_cstr(&r->text));
+    else if (r->open)
         stk_screen_row(s, r->title, stk_buf_cstr(&r->text));
+    s->any = s->any || r->open;
     stk_buf_reset(&r->text);
     r->open = false;
 }
@@ -113,7 +119,7 @@ static void add_box(const struct stk_result_field *f, const struct stk_jval *v, 
                     const struct stk_screen *s)
 {
     size_t used = stk_text_width(stk_buf_cstr(&r->text), r->text.len);
-    if (s->columns >= BOX_FROM) {
+    if (s->columns >= BOX_FROM && !s->line) {
         stk_buf_printf(&r->text, "%*s", used < BOX_AT ? (int)(BOX_AT - used) : 0, "");
         stk_buf_puts(&r->text, "  ");
         stk_grid_box(fmin(v->f, 1), BOX_WIDTH, s->utf8, &r->text);
@@ -162,10 +168,10 @@ static void put_title(const struct stk_result_field *f, const struct stk_screen 
     stk_buf_putc(cells, '\0');
 }
 
-static void put_cell(const struct stk_result_field *f, const struct stk_jval *v,
+static void put_cell(const struct stk_result_field *f, const struct stk_jval *v, const char *mark,
                      struct stk_buf *cells)
 {
-    const char *tone = v && f->tone ? f->tone(v) : NULL;
+    const char *tone = mark ? mark : v && f->tone ? f->tone(v) : NULL;
     stk_buf_puts(cells, tone ? tone : "");
     if (f->say && stk_field_shown(f, v))
         put_phrase(f, f->say, v, cells);
@@ -202,7 +208,7 @@ static void put_row(const struct stk_result_field *f, const struct stk_jval *row
         if (!is_column(f, rows))
             continue;
         const struct stk_result_field here = stk_field_in(f, s->result);
-        put_cell(&here, stk_json_get(row, f->key), cells);
+        put_cell(&here, stk_json_get(row, f->key), s->mark, cells);
         if (f->flags & STK_F_BAR)
             put_bar(stk_json_get(row, f->key), largest(rows, f->key), s->utf8, cells);
     }
@@ -244,6 +250,12 @@ static bool has(const struct stk_jval *row, const char *key)
 {
     const struct stk_jval *v = key ? stk_json_get(row, key) : row;
     return v && v->type != STK_JNULL;
+}
+
+static bool is_true(const struct stk_jval *row, const char *key)
+{
+    const struct stk_jval *v = key ? stk_json_get(row, key) : NULL;
+    return v && v->type == STK_JBOOL && v->b;
 }
 
 /* "/scratch: files older than 30 days are removed" */
@@ -303,19 +315,51 @@ void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *r
             stk_grid_cells(&t, &cells);
             i = rows->len - f->most / 2;
         }
-        if (!has(&rows->item[i], f->only) || (f->by && !is_among(f, rows, i)))
+        if (!has(&rows->item[i], f->only) || (f->by && f->most && !is_among(f, rows, i)))
             continue;
+        s->mark = is_true(&rows->item[i], f->marked) ? STK_WARN : NULL;
         put_row(f->of, &rows->item[i], rows, s, &cells);
         stk_grid_cells(&t, &cells);
     }
+    if (f->flags & STK_F_CUT)
+        stk_grid_drop(&t, INDENT, s->table_columns);
     stk_grid_narrow(&t, INDENT, s->columns);
     stk_grid_fit(&t, INDENT, s->table_columns);
     stk_grid_render(&t, INDENT, s->out);
     stk_grid_release(&t);
     stk_buf_release(&cells);
     put_remarks(f, rows, s);
-    if (f->say && (!f->by || rows->len > f->most))
+    if (f->say && (!f->by || (f->most && rows->len > f->most)))
         stk_report_wrapped(f->say, INDENT, s->columns, s->out);
+}
+
+static size_t lines_of(const struct stk_buf *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
+}
+
+static bool is_last_table(const struct stk_result_field *f)
+{
+    while ((++f)->key && f->unit != STK_U_TABLE)
+        ;
+    return !f->key;
+}
+
+/* As many rows as the terminal has lines for; a table before others takes half of them. */
+static void put_some(const struct stk_result_field *f, const struct stk_jval *rows,
+                     struct stk_screen *s)
+{
+    struct stk_result_field here = *f;
+    size_t used = lines_of(s->out) + 2, room = s->rows > used ? s->rows - used : 1;
+    room = is_last_table(f) ? room : room / 2;
+    here.most = rows->len <= room ? rows->len : room > 2 ? room - 1 : 1;
+    stk_screen_table(&here, rows, s);
+    if (here.most < rows->len)
+        stk_buf_printf(s->out, "%*sand %zu more %s\n", INDENT, "", rows->len - here.most,
+                       f->title);
 }
 
 static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
@@ -329,7 +373,9 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_screen_part(s);
     if (f->flags & STK_F_NAMED)
         stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
-    if (shown)
+    if (shown && s->rows)
+        put_some(f, rows, s);
+    else if (shown)
         stk_screen_table(f, rows, s);
     else
         stk_screen_say(s, "%s", f->none);
@@ -348,8 +394,13 @@ static void put_texts(const struct stk_result_field *f, const struct stk_jval *l
         if (list->item[i].type != STK_JSTR)
             continue;
         stk_buf_printf(&line, "%s%s", f->say ? f->say : "", list->item[i].str);
-        stk_text_escape(s->out, stk_buf_cstr(&line), line.len, SIZE_MAX);
-        stk_buf_putc(s->out, '\n');
+        stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_WARN : "");
+        if (f->flags & STK_F_WRAP)
+            stk_report_wrapped(stk_buf_cstr(&line), INDENT, s->columns, s->out);
+        else
+            stk_text_escape(s->out, stk_buf_cstr(&line), line.len, SIZE_MAX);
+        stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_PLAIN : "");
+        stk_buf_puts(s->out, f->flags & STK_F_WRAP ? "" : "\n");
         stk_buf_release(&line);
     }
     if (i < list->len)
@@ -411,7 +462,7 @@ static void draw_part(const struct stk_result_field *f, const struct stk_jval *o
     else if (f->unit == STK_U_TABLE)
         put_table(f, v, s);
     else if (f->unit == STK_U_PROSE)
-        put_prose(v->str, s);
+        put_prose(f, v->str, s);
     else if (f->unit == STK_U_LIST)
         put_texts(f, v, s);
 }
@@ -420,6 +471,8 @@ static void draw_field(const struct stk_result_field *f, const struct stk_jval *
                        struct stk_screen *s)
 {
     const struct stk_jval *v = stk_field_of(f, obj);
+    if (s->line && !is_figure(f) && f->unit != STK_U_GROUP)
+        return;
     if (is_figure(f) && (f->title || f->joins)) {
         add_figure(f, v, r, s);
     } else if (f->unit == STK_U_GROUP && !f->draw) {
@@ -470,13 +523,30 @@ static void draw_head(const struct stk_result_field *f, const struct stk_jval *o
     }
 }
 
+static void put_head(const struct stk_result_kind *kind, const struct stk_jval *result,
+                     struct stk_screen *s)
+{
+    struct stk_buf head = STK_BUF_INIT, *out = s->out;
+    struct stk_grid line;
+    s->out = &head;
+    draw_head(kind->fields, result, s);
+    s->out = out;
+    if (s->any) {
+        stk_grid_init(&line, "e");
+        stk_grid_row(&line, stk_buf_cstr(&head));
+        if (kind->fits)
+            stk_grid_fit(&line, 0, s->columns);
+        stk_grid_render(&line, 0, out);
+        stk_grid_release(&line);
+    }
+    stk_buf_release(&head);
+}
+
 void stk_screen_draw(const struct stk_result_kind *kind, const struct stk_jval *result,
                      struct stk_screen *s)
 {
     s->result = result;
     s->table_columns = kind->fits ? s->columns : s->table_columns;
-    draw_head(kind->fields, result, s);
-    if (s->any)
-        stk_buf_putc(s->out, '\n');
+    put_head(kind, result, s);
     stk_screen_fields(kind->fields, result, s);
 }

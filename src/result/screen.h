@@ -11,7 +11,9 @@
 struct stk_screen {
     const char *subject; /* what the result is of */
     unsigned columns, table_columns; /* of sentences; of rows and tables, which a file has whole */
+    unsigned rows; /* of the terminal, which tables are made to fit; 0: as many as there are */
     bool utf8;
+    bool line; /* one line, for a log: the figures only */
     size_t problems; /* shown at most; 0: as many as the field says */
     const void *style; /* an option for fields that draw themselves; NULL: none */
     /* Of the renderer. */
@@ -19,6 +21,7 @@ struct stk_screen {
     const struct stk_jval *result;
     struct stk_grid grid;
     bool in_grid, any;
+    const char *mark; /* of the row being written */
 };
 
 /* Appends the screen to s->out. */

@@ -96,7 +96,7 @@ def test_watching_ends_with_the_run(start, data):
     assert line.startswith("running, steps ") and " left" in line and "busy" in line
     run.send_signal(signal.SIGINT)
     out = watch.communicate()[0].decode()
-    assert watch.returncode == 0 and re.search(r"^bench  long, 1 rank, application reader  ended ", out, re.M)
+    assert watch.returncode == 0 and re.search(r"^bench, ended, .*, long, 1 rank, application reader$", out, re.M)
 
 
 def test_a_run_that_was_killed_is_told_from_one_that_runs(stoker, start, data):
@@ -204,7 +204,7 @@ def test_the_screen_of_a_benchmark_fits_and_comes_off(data, columns, rows, more)
     with Terminal([*argv, *(f"--set={key}" for key in more)], columns, rows) as t:
         t.until(lambda t: t.shows("trains") or ((more or rows < 20) and t.shows("steps")))
         last = t.screens()[-1]
-        assert len(last) <= rows and max(map(len, last)) <= columns and last[0].startswith("bench  ")
+        assert len(last) <= rows and max(map(len, last)) <= columns and last[0].startswith("bench, ")
         assert re.search(rb"\x1b\[[0-9;]*3[0-9]m", t.seen)  # in colour
         assert not re.search(rb"[^\nH]\x1b\[K\r+\n", t.seen)  # it would clear the last letter of a full line
         t.write(b"\x03")

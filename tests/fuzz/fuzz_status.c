@@ -53,7 +53,7 @@ static void show(const struct stk_look *l)
 
 static void look(const struct stk_look_kind *kind, int dirfd, const char *path)
 {
-    struct stk_look l = {.kind = kind->name, .title = ""};
+    struct stk_look l = {.kind = kind, .title = ""};
     struct stk_err err = {0};
     l.elapsed_s = l.left_s = l.silent_s = NAN;
     if (kind->read(&l, dirfd, path, &err) == 0 && !l.absent)

@@ -11,29 +11,29 @@
 #define RANKS_MAX   8192
 #define WAITS_SHARE 0.05 /* of its time: a rank that waits longer for data is emphasised */
 
-static const struct stk_look_column columns[] = {
-    {"rank", "rank", STK_LOOK_TEXT, NULL},
-    {"node", "node", STK_LOOK_TEXT, NULL},
-    {"phase", "phase", STK_LOOK_TEXT, NULL},
-    {"step", "step", STK_LOOK_COUNT, NULL},
-    {"utilisation", "busy", STK_LOOK_SHARE, NULL},
-    {"wait_s", "waited", STK_LOOK_SECONDS, NULL},
-    {"step_s", "step time", STK_LOOK_SECONDS, NULL},
-    {"step_max_s", "longest", STK_LOOK_SECONDS, NULL},
-    {"queue", "queue", STK_LOOK_COUNT, NULL},
-    {"read_Bps", "reads", STK_LOOK_BPS, NULL},
-    {"read_bytes", "read", STK_LOOK_BYTES, NULL},
-    {"device_Bps", "from device", STK_LOOK_BPS, NULL},
-    {"device_bytes", "device", STK_LOOK_BYTES, NULL},
-    {"samples", "samples", STK_LOOK_COUNT, NULL},
-    {"steps", "steps", STK_LOOK_COUNT, NULL},
-    {"queue_slots", "slots", STK_LOOK_COUNT, NULL},
-    {"barrier_s", "barrier", STK_LOOK_SECONDS, NULL},
-    {"run_s", "run", STK_LOOK_SECONDS, NULL},
-    {"since_s", "since", STK_LOOK_SECONDS, NULL},
-    {"checkpoints", "checkpoints", STK_LOOK_COUNT, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"rank", "rank", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"node", "node", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"phase", "phase", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"step", "step", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"utilisation", "busy", STK_U_SHARE, .flags = STK_F_IF_SET},
+    {"wait_s", "waited", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"step_s", "step time", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"step_max_s", "longest", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"queue", "queue", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"read_Bps", "reads", STK_U_BYTES_PER_S, .flags = STK_F_IF_SET},
+    {"read_bytes", "read", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"device_Bps", "from device", STK_U_BYTES_PER_S, .flags = STK_F_IF_SET},
+    {"device_bytes", "device", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"samples", "samples", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"steps", "steps", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"queue_slots", "slots", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"barrier_s", "barrier", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"run_s", "run", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"since_s", "since", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"checkpoints", "checkpoints", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"slowest", NULL, STK_U_FLAG},
+    {NULL}};
 
 static bool is_rank(const char *name)
 {
@@ -112,9 +112,9 @@ static const char *phase_of(struct stk_look *l, const struct stk_beacon_seen *se
 static void fill_row(struct stk_look *l, size_t row, const struct stk_beacon_seen *seen,
                      struct sums *s)
 {
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; columns[i].unit != STK_U_FLAG; i++) {
         struct stk_look_cell *c = stk_look_cell(l, row, columns[i].key);
-        if (columns[i].unit == STK_LOOK_TEXT)
+        if (columns[i].unit == STK_U_TEXT)
             c->text = stk_look_keep(l, stk_beacon_text(seen->now, columns[i].key));
         else
             c->value = stk_beacon_f64(seen->now, columns[i].key);
@@ -141,7 +141,7 @@ static void name_slowest(struct stk_look *l)
         return;
     if (wait_s > WAITS_SHARE * run_s)
         l->table.slowest = slowest;
-    stk_look_say(l, "slowest", "slowest",
+    stk_look_say(l, "slowest",
                  stk_look_printf(l, "rank %s on %s: waited %s of %s for data",
                                  stk_look_cell(l, slowest, "rank")->text,
                                  stk_look_cell(l, slowest, "node")->text,
@@ -151,26 +151,17 @@ static void name_slowest(struct stk_look *l)
 
 static void put_figures(struct stk_look *l, const struct sums *s, uint64_t world)
 {
-    struct stk_look_figure *f = stk_look_add(l, "steps", "steps", STK_LOOK_COUNT, s->done);
+    struct stk_look_figure *f = stk_look_add(l, "steps", s->done);
     f->of = s->steps > 0 ? s->steps : NAN;
     f->per_s = s->step_s > 0 ? (double)s->moving / s->step_s : NAN;
-    stk_look_add(l, "utilisation", "busy", STK_LOOK_SHARE,
-                 s->done > 0 ? s->busy / (double)s->ranks : NAN)
-        ->text = "accelerators computing";
-    f = stk_look_add(l, "samples", "samples", STK_LOOK_COUNT, s->samples);
-    f->per_s = s->samples_per_s;
-    f = stk_look_add(l, "read_bytes", "read", STK_LOOK_BYTES, s->read_bytes);
-    f->per_s = s->read_Bps;
-    f = stk_look_add(l, "device_bytes", "device", STK_LOOK_BYTES, s->device_bytes);
-    f->per_s = s->device_Bps;
-    if (s->slots > 0) {
-        f = stk_look_add(l, "queue", "queue", STK_LOOK_COUNT, s->queue);
-        f->of = s->slots;
-        f->text = "batches";
-    }
+    stk_look_add(l, "utilisation", s->done > 0 ? s->busy / (double)s->ranks : NAN);
+    stk_look_add(l, "samples", s->samples)->per_s = s->samples_per_s;
+    stk_look_add(l, "read_bytes", s->read_bytes)->per_s = s->read_Bps;
+    stk_look_add(l, "device_bytes", s->device_bytes)->per_s = s->device_Bps;
+    if (s->slots > 0)
+        stk_look_add(l, "queue", s->queue)->of = s->slots;
     if (s->checkpoints > 0)
-        stk_look_add(l, "checkpoints", "saved", STK_LOOK_COUNT, s->checkpoints)->text =
-            s->checkpoints > 1 ? "checkpoints" : "checkpoint";
+        stk_look_add(l, "checkpoints", s->checkpoints);
     name_slowest(l);
     if (s->dead)
         stk_look_note(l, stk_look_printf(l, "rank %s died%s: the run ends soon", s->dead_name,
@@ -189,7 +180,7 @@ static int read_ranks(struct stk_look *l, int dirfd, const char *path, uint64_t 
     size_t n, rows = 0;
     struct stk_arena scratch = STK_ARENA_INIT;
     int rc = stk_look_names(l, dirfd, path, is_rank, RANKS_MAX, &name, &n, err);
-    rc = rc ? rc : stk_look_rows(l, "ranks", columns, COLUMNS, n, err);
+    rc = rc ? rc : stk_look_rows(l, "ranks", columns, n, err);
     for (size_t i = 0; i < n && !rc; i++) {
         struct stk_beacon_seen seen;
         struct stk_err why = {0};
@@ -207,7 +198,6 @@ static int read_ranks(struct stk_look *l, int dirfd, const char *path, uint64_t 
         }
     }
     l->table.nrows = rows;
-    l->table.important = 5;
     stk_arena_release(&scratch);
     return rc;
 }
@@ -240,5 +230,30 @@ static int read_bench(struct stk_look *l, int dirfd, const char *path, struct st
     return rc;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    STK_LOOK_OF("steps", "steps", STK_U_COUNT),
+    STK_LOOK_RATE("steps", STK_U_PER_S),
+    STK_LOOK_BAR("steps"),
+    {"utilisation", "busy", STK_U_SHARE, .say = "accelerators computing"},
+    {"utilisation", "", STK_U_SHARE, .joins = "", .flags = STK_F_BAR | STK_F_VIEW},
+    {"samples", "samples", STK_U_COUNT},
+    STK_LOOK_RATE("samples", STK_U_PER_S),
+    {"read_bytes", "read", STK_U_BYTES},
+    STK_LOOK_RATE("read_bytes", STK_U_BYTES_PER_S),
+    {"device_bytes", "device", STK_U_BYTES},
+    STK_LOOK_RATE("device_bytes", STK_U_BYTES_PER_S),
+    {"queue", "queue", STK_U_COUNT},
+    {"queue_total", "", STK_U_COUNT, .joins = " of % batches"},
+    STK_LOOK_BAR("queue"),
+    {"checkpoints", "saved", STK_U_COUNT, .say = "% checkpoint(s)"},
+    {"slowest", "slowest", STK_U_TEXT},
+    {"ranks", "ranks", STK_U_TABLE, .of = columns, .by = "wait_s", .marked = "slowest",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_bench, "bench", NULL);
 const struct stk_look_kind stk_look_bench = {
-    .name = "bench", .claims = claims, .counts = counts, .read = read_bench};
+    .name = "bench", .claims = claims, .counts = counts, .read = read_bench, .fields = fields};

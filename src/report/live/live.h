@@ -3,15 +3,17 @@
  * a benchmark, a staging, a study. Only files are read: it works from another shell, and from
  * another node on a shared file system.
  *
- * A *look* is the state at one moment: figures, and tables of ranks, points or nodes. A kind of run
- * (a const struct stk_look_kind in kinds.c) recognises its folder and fills a look; rates, time
- * left, drawing, sentence and JSON are the same for all kinds.
+ * A *look* is the state at one moment: figures, and a table of ranks, points or nodes. A kind of run
+ * (a const struct stk_look_kind in kinds.c) recognises its folder and fills a look; rates and the time
+ * left are the same for all kinds. A look is a result that is not complete yet: its screen is drawn
+ * from fields, as any other.
  */
 #ifndef STK_REPORT_LIVE_H
 #define STK_REPORT_LIVE_H
 
 #include "base/json.h"
 #include "host/beacon.h"
+#include "result/field.h"
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
@@ -21,33 +23,15 @@ enum stk_look_state {
     STK_LOOK_ENDED,
     STK_LOOK_DIED, /* its process is gone, and it did not say that it ended */
 };
-const char *stk_look_state_name(enum stk_look_state s);
 
-enum stk_look_unit {
-    STK_LOOK_COUNT,
-    STK_LOOK_NUMBER, /* with decimals */
-    STK_LOOK_BYTES,
-    STK_LOOK_BPS,
-    STK_LOOK_SECONDS,
-    STK_LOOK_SHARE, /* 0..1 */
-    STK_LOOK_TEXT,
-};
-
-/* A line: name, value, perhaps of a total with a bar, and a rate. */
+/* A member of the result; what it is called, and how it is shown, its kind's fields say. */
 struct stk_look_figure {
-    const char *key, *name; /* in JSON, on the screen */
-    enum stk_look_unit unit;
-    double value, of; /* NaN: unknown */
-    const char *text; /* of STK_LOOK_TEXT; or behind the value */
-    bool counts;      /* it only grows: its rate is shown */
+    const char *key;
+    double value, of; /* NaN: unknown. of: "KEY_total", with "KEY_share" */
+    const char *text; /* in place of the value */
+    bool counts;      /* it only grows: "KEY_per_s" is written */
     bool progress;    /* done of all: gives the time left, unless the kind knows it */
     double per_s;     /* its rate; NaN: unknown. Filled by stk_look_again() if it counts */
-};
-
-struct stk_look_column {
-    const char *key, *title;
-    enum stk_look_unit unit;
-    const char *rate_of; /* NULL, or the key of a column: this one is its growth per second */
 };
 
 struct stk_look_cell {
@@ -58,18 +42,17 @@ struct stk_look_cell {
 /* The first column names the row. */
 struct stk_look_table {
     const char *key; /* "ranks" */
-    const struct stk_look_column *column;
+    const struct stk_result_field *column;
     size_t ncolumns, nrows;
     struct stk_look_cell *cell; /* row by row */
-    /* If there is not enough room, the rows with the largest values of this column are shown. */
-    size_t important;
     size_t slowest; /* a row that is emphasised; SIZE_MAX: none */
 };
 
 #define STK_LOOK_FIGURES 16
 #define STK_LOOK_NOTES   8
 struct stk_look {
-    const char *kind, *title;
+    const struct stk_look_kind *kind;
+    const char *title;
     enum stk_look_state state;
     bool absent;     /* there is nothing (any more) */
     const char *why; /* about the state; NULL: nothing to say */

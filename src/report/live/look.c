@@ -34,19 +34,17 @@ const char *stk_look_printf(struct stk_look *l, const char *fmt, ...)
     return kept;
 }
 
-struct stk_look_figure *stk_look_add(struct stk_look *l, const char *key, const char *name,
-                                     enum stk_look_unit unit, double value)
+struct stk_look_figure *stk_look_add(struct stk_look *l, const char *key, double value)
 {
     struct stk_look_figure *f = &l->figure[l->nfigures];
     l->nfigures += l->nfigures + 1 < STK_LOOK_FIGURES; /* the last place takes what is too much */
-    *f = (struct stk_look_figure){.key = key, .name = name, .unit = unit, .value = value};
-    f->of = f->per_s = NAN;
+    *f = (struct stk_look_figure){.key = key, .value = value, .of = NAN, .per_s = NAN};
     return f;
 }
 
-void stk_look_say(struct stk_look *l, const char *key, const char *name, const char *text)
+void stk_look_say(struct stk_look *l, const char *key, const char *text)
 {
-    stk_look_add(l, key, name, STK_LOOK_TEXT, NAN)->text = text;
+    stk_look_add(l, key, NAN)->text = text;
 }
 
 void stk_look_note(struct stk_look *l, const char *text)
@@ -55,17 +53,20 @@ void stk_look_note(struct stk_look *l, const char *text)
         l->note[l->nnotes++] = text;
 }
 
-int stk_look_rows(struct stk_look *l, const char *key, const struct stk_look_column *column,
-                  size_t ncolumns, size_t nrows, struct stk_err *err)
+int stk_look_rows(struct stk_look *l, const char *key, const struct stk_result_field *column,
+                  size_t nrows, struct stk_err *err)
 {
-    struct stk_look_cell *cell = stk_arena_alloc(&l->arena, (ncolumns * nrows + 1) * sizeof *cell);
+    size_t n = 0;
+    while (column[n].key)
+        n++;
+    struct stk_look_cell *cell = stk_arena_alloc(&l->arena, (n * nrows + 1) * sizeof *cell);
     if (!cell)
-        return stk_err_nomem(err, ncolumns * nrows * sizeof *cell);
-    for (size_t i = 0; i < ncolumns * nrows; i++)
+        return stk_err_nomem(err, n * nrows * sizeof *cell);
+    for (size_t i = 0; i < n * nrows; i++)
         cell[i] = (struct stk_look_cell){NAN, ""};
     l->table = (struct stk_look_table){.key = key,
                                        .column = column,
-                                       .ncolumns = ncolumns,
+                                       .ncolumns = n,
                                        .nrows = nrows,
                                        .cell = cell,
                                        .slowest = SIZE_MAX};
@@ -196,11 +197,9 @@ static void rate_column(struct stk_look *l, const struct stk_look *old, size_t t
 static void rate_table(struct stk_look *l, const struct stk_look *old)
 {
     const struct stk_look_table *t = &l->table;
-    for (size_t i = 0; i < t->ncolumns && old->table.column == t->column; i++) {
-        size_t from = t->column[i].rate_of ? column_of(t, t->column[i].rate_of) : t->ncolumns;
-        if (from < t->ncolumns)
-            rate_column(l, old, i, from);
-    }
+    for (size_t i = 0; i < 2 && l->kind->grows[i].rate && old->table.column == t->column; i++)
+        rate_column(l, old, column_of(t, l->kind->grows[i].rate),
+                    column_of(t, l->kind->grows[i].of));
 }
 
 /* By the rate of the last seconds, if the kind does not know better. */
@@ -225,7 +224,7 @@ static void free_look(struct stk_look *l)
 static int take_look(const struct stk_look_watch *v, struct stk_look *l, struct stk_err *err)
 {
     int fd = open(v->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    l->kind = v->kind->name;
+    l->kind = v->kind;
     l->title = "";
     l->at_s = stk_now();
     l->elapsed_s = l->left_s = l->silent_s = NAN;

@@ -14,21 +14,21 @@
 #define LAUNCHERS_MAX 8192
 #define RUN_MAX       (16u << 20)
 
-static const struct stk_look_column columns[] = {
-    {"rank", "rank", STK_LOOK_TEXT, NULL},
-    {"node", "node", STK_LOOK_TEXT, NULL},
-    {"processes", "processes", STK_LOOK_COUNT, NULL},
-    {"read_bytes", "read", STK_LOOK_BYTES, NULL},
-    {"read_Bps", "rate", STK_LOOK_BPS, "read_bytes"},
-    {"write_bytes", "written", STK_LOOK_BYTES, NULL},
-    {"io_s", "in I/O", STK_LOOK_SECONDS, NULL},
-    {"io_now", "now", STK_LOOK_SHARE, "io_s"},
-    {"steps", "steps", STK_LOOK_COUNT, NULL},
-    {"command", "program", STK_LOOK_TEXT, NULL},
-    {"steps_per_s", "steps/s", STK_LOOK_NUMBER, "steps"},
-    {"cpu_s", "CPU time", STK_LOOK_SECONDS, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"rank", "rank", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"node", "node", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"processes", "processes", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"read_bytes", "read", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"read_Bps", "rate", STK_U_BYTES_PER_S, .flags = STK_F_IF_SET},
+    {"write_bytes", "written", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"io_s", "in I/O", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"io_now", "now", STK_U_SHARE, .flags = STK_F_IF_SET},
+    {"steps", "steps", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"command", "program", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"steps_per_s", "steps/s", STK_U_PER_S, .flags = STK_F_IF_SET},
+    {"cpu_s", "CPU time", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"slowest", NULL, STK_U_FLAG},
+    {NULL}};
 
 static bool is_run(const char *name)
 {
@@ -147,11 +147,9 @@ static void add_process(struct stk_look *l, const struct stk_profile *p,
 
 static int fill_rows(struct stk_look *l, const struct stk_profile *p, struct stk_err *err)
 {
-    int rc = stk_look_rows(l, p->nranks > 1 ? "ranks" : "programs", columns, COLUMNS, p->nunits,
-                           err);
+    int rc = stk_look_rows(l, p->nranks > 1 ? "ranks" : "programs", columns, p->nunits, err);
     if (rc)
         return rc;
-    l->table.important = 6;
     for (size_t i = 0; i < p->nprocs; i++)
         if (p->proc[i].unit < p->nunits)
             add_process(l, p, &p->proc[i]);
@@ -183,7 +181,7 @@ static void name_slowest(struct stk_look *l)
     l->table.slowest = slowest;
     const char *rank = stk_look_cell(l, slowest, "rank")->text;
     bool beside = strcmp(rank, BESIDE) == 0;
-    stk_look_say(l, "slowest", "slowest",
+    stk_look_say(l, "slowest",
                  stk_look_printf(l, "%s %s on %s: %.1f s in I/O",
                                  beside                                 ? "the program"
                                  : strcmp(l->table.key, "ranks") == 0 ? "rank"
@@ -245,20 +243,17 @@ static void put_figures(struct stk_look *l, const struct stk_profile *p)
         reads += p->bin[i].reads;
         calls += p->bin[i].meta_calls;
     }
-    stk_look_add(l, "read_bytes", "read", STK_LOOK_BYTES, sum_of(l, "read_bytes"))->counts = true;
-    stk_look_add(l, "write_bytes", "written", STK_LOOK_BYTES, sum_of(l, "write_bytes"))->counts =
-        true;
-    stk_look_add(l, "reads", "reads", STK_LOOK_COUNT, (double)reads)->counts = true;
-    stk_look_add(l, "meta_calls", "metadata", STK_LOOK_COUNT, (double)calls)->counts = true;
+    stk_look_add(l, "read_bytes", sum_of(l, "read_bytes"))->counts = true;
+    stk_look_add(l, "write_bytes", sum_of(l, "write_bytes"))->counts = true;
+    stk_look_add(l, "reads", (double)reads)->counts = true;
+    stk_look_add(l, "meta_calls", (double)calls)->counts = true;
     if (sum_of(l, "steps") > 0)
-        stk_look_add(l, "steps", "steps", STK_LOOK_COUNT, sum_of(l, "steps"))->counts = true;
+        stk_look_add(l, "steps", sum_of(l, "steps"))->counts = true;
     if (m.launchers && !stk_look_is_over(l)) {
-        struct stk_look_figure *f = stk_look_add(l, "cpus_busy", "CPU", STK_LOOK_NUMBER, m.cpus);
-        f->of = m.cores > 0 ? m.cores : NAN;
-        f = stk_look_add(l, "resident_bytes", "memory", STK_LOOK_BYTES, m.memory);
-        f->of = m.limit > 0 ? m.limit : NAN;
+        stk_look_add(l, "cpus_busy", m.cpus)->of = m.cores > 0 ? m.cores : NAN;
+        stk_look_add(l, "resident_bytes", m.memory)->of = m.limit > 0 ? m.limit : NAN;
         if (m.gpus)
-            stk_look_add(l, "gpu_util", "GPU", STK_LOOK_SHARE, m.gpu / (double)m.gpus);
+            stk_look_add(l, "gpu_util", m.gpu / (double)m.gpus);
     }
     name_slowest(l);
 }
@@ -295,5 +290,33 @@ static int read_profile(struct stk_look *l, int dirfd, const char *path, struct 
     return rc;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    {"read_bytes", "read", STK_U_BYTES},
+    STK_LOOK_RATE("read_bytes", STK_U_BYTES_PER_S),
+    {"write_bytes", "written", STK_U_BYTES},
+    STK_LOOK_RATE("write_bytes", STK_U_BYTES_PER_S),
+    {"reads", "reads", STK_U_COUNT},
+    STK_LOOK_RATE("reads", STK_U_PER_S),
+    {"meta_calls", "metadata", STK_U_COUNT},
+    STK_LOOK_RATE("meta_calls", STK_U_PER_S),
+    {"steps", "steps", STK_U_COUNT},
+    STK_LOOK_RATE("steps", STK_U_PER_S),
+    STK_LOOK_OF("cpus_busy", "CPU", STK_U_PLAIN),
+    STK_LOOK_BAR("cpus_busy"),
+    STK_LOOK_OF("resident_bytes", "memory", STK_U_BYTES),
+    STK_LOOK_BAR("resident_bytes"),
+    {"gpu_util", "GPU", STK_U_SHARE, .flags = STK_F_BAR},
+    {"slowest", "slowest", STK_U_TEXT},
+    {"ranks", "ranks", STK_U_TABLE, .of = columns, .by = "io_s", .marked = "slowest",
+     .flags = STK_F_CUT},
+    {"programs", "programs", STK_U_TABLE, .of = columns, .by = "io_s", .marked = "slowest",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_profile, "profile", NULL);
 const struct stk_look_kind stk_look_profile = {
-    .name = "profile", .claims = claims, .counts = stk_launch_is_ours, .read = read_profile};
+    .name = "profile", .claims = claims, .counts = stk_launch_is_ours, .read = read_profile, .fields = fields,
+    .grows = {{"read_Bps", "read_bytes"}, {"io_now", "io_s"}}};

@@ -11,21 +11,21 @@
 #define NODES_MAX 4096
 #define TEXT_MAX  (64u << 10)
 
-static const struct stk_look_column columns[] = {
-    {"node", "node", STK_LOOK_TEXT, NULL},
-    {"phase", "phase", STK_LOOK_TEXT, NULL},
-    {"share", "there", STK_LOOK_SHARE, NULL},
-    {"there_bytes", "copied", STK_LOOK_BYTES, NULL},
-    {"copied_Bps", "rate", STK_LOOK_BPS, "there_bytes"},
-    {"read_bytes", "read", STK_LOOK_BYTES, NULL},
-    {"received_bytes", "received", STK_LOOK_BYTES, NULL},
-    {"sent_bytes", "sent", STK_LOOK_BYTES, NULL},
-    {"error", "", STK_LOOK_TEXT, NULL},
-    {"missing_bytes", "missing", STK_LOOK_BYTES, NULL},
-    {"wanted_bytes", "wanted", STK_LOOK_BYTES, NULL},
-    {"seconds", "time", STK_LOOK_SECONDS, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"node", "node", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"phase", "phase", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"share", "there", STK_U_SHARE, .flags = STK_F_IF_SET},
+    {"there_bytes", "copied", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"copied_Bps", "rate", STK_U_BYTES_PER_S, .flags = STK_F_IF_SET},
+    {"read_bytes", "read", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"received_bytes", "received", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"sent_bytes", "sent", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"error", "", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"missing_bytes", "missing", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"wanted_bytes", "wanted", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"seconds", "time", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"slowest", NULL, STK_U_FLAG},
+    {NULL}};
 
 static bool counts(const char *name)
 {
@@ -66,9 +66,9 @@ static double or_zero(double v)
 static void fill_row(struct stk_look *l, size_t row, const struct stk_jval *o, struct sums *s)
 {
     struct stk_alive who = {0};
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; columns[i].unit != STK_U_FLAG; i++) {
         struct stk_look_cell *c = stk_look_cell(l, row, columns[i].key);
-        if (columns[i].unit == STK_LOOK_TEXT)
+        if (columns[i].unit == STK_U_TEXT)
             c->text = stk_look_keep(l, stk_beacon_text(o, columns[i].key));
         else
             c->value = stk_beacon_f64(o, columns[i].key);
@@ -117,19 +117,15 @@ static bool read_file(struct stk_look *l, int dirfd, const char *name, const cha
 
 static void put_figures(struct stk_look *l, const struct sums *s)
 {
-    struct stk_look_figure *f =
-        stk_look_add(l, "there_bytes", "copied", STK_LOOK_BYTES, s->there);
+    struct stk_look_figure *f = stk_look_add(l, "there_bytes", s->there);
     f->of = s->wanted;
     f->counts = f->progress = true;
-    f = stk_look_add(l, "read_bytes", "read", STK_LOOK_BYTES, s->read);
-    f->counts = true;
-    f->text = "from the source";
-    f = stk_look_add(l, "nodes", "nodes", STK_LOOK_COUNT, (double)s->over);
-    f->of = (double)s->nodes;
-    f->text = "done";
+    stk_look_add(l, "read_bytes", s->read)->counts = true;
+    stk_look_add(l, "nodes_done", (double)s->over);
+    stk_look_add(l, "nodes_total", (double)s->nodes);
     if (s->nodes > 1 && s->most_missing > 0) {
         l->table.slowest = s->slowest;
-        stk_look_say(l, "slowest", "slowest",
+        stk_look_say(l, "slowest",
                      stk_look_printf(l, "node %s: %.1f %% there",
                                      stk_look_cell(l, s->slowest, "node")->text,
                                      100 * stk_look_cell(l, s->slowest, "share")->value));
@@ -151,7 +147,7 @@ static int read_spread(struct stk_look *l, int dirfd, const char *path, struct s
     struct stk_arena arena = STK_ARENA_INIT;
     struct sums s = {0};
     int rc = stk_look_names(l, dirfd, path, counts, NODES_MAX, &name, &n, err);
-    rc = rc ? rc : stk_look_rows(l, "nodes", columns, COLUMNS, n, err);
+    rc = rc ? rc : stk_look_rows(l, "nodes", columns, n, err);
     for (size_t i = 0; i < n && !rc; i++) {
         struct stk_jval *o;
         stk_arena_reset(&arena);
@@ -162,7 +158,6 @@ static int read_spread(struct stk_look *l, int dirfd, const char *path, struct s
     if (rc)
         return rc;
     l->table.nrows = s.nodes;
-    l->table.important = 9;
     l->absent = s.nodes == 0;
     l->title = stk_look_printf(l, "to %zu node%s, %s", s.nodes, s.nodes == 1 ? "" : "s",
                                stk_base_name(path));
@@ -171,5 +166,23 @@ static int read_spread(struct stk_look *l, int dirfd, const char *path, struct s
     return 0;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    STK_LOOK_OF("there_bytes", "copied", STK_U_BYTES),
+    STK_LOOK_RATE("there_bytes", STK_U_BYTES_PER_S),
+    STK_LOOK_BAR("there_bytes"),
+    {"read_bytes", "read", STK_U_BYTES, .say = "% from the source"},
+    STK_LOOK_RATE("read_bytes", STK_U_BYTES_PER_S),
+    {"nodes_done", "nodes", STK_U_COUNT},
+    {"nodes_total", "", STK_U_COUNT, .joins = " of % done"},
+    {"slowest", "slowest", STK_U_TEXT},
+    {"nodes", "nodes", STK_U_TABLE, .of = columns, .by = "missing_bytes", .marked = "slowest",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_spread, "stage", "nodes_total");
 const struct stk_look_kind stk_look_spread = {
-    .name = "stage", .claims = claims, .counts = counts, .read = read_spread};
+    .name = "stage", .claims = claims, .counts = counts, .read = read_spread, .fields = fields,
+    .grows = {{"copied_Bps", "there_bytes"}}};

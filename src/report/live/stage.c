@@ -8,18 +8,17 @@
 
 #define SETS_MAX 1024
 
-static const struct stk_look_column columns[] = {
-    {"set", "set", STK_LOOK_TEXT, NULL},
-    {"state", "state", STK_LOOK_TEXT, NULL},
-    {"share", "there", STK_LOOK_SHARE, NULL},
-    {"there_bytes", "copied", STK_LOOK_BYTES, NULL},
-    {"bytes", "of", STK_LOOK_BYTES, NULL},
-    {"copied_Bps", "rate", STK_LOOK_BPS, "there_bytes"},
-    {"files", "files", STK_LOOK_COUNT, NULL},
-    {"source", "source", STK_LOOK_TEXT, NULL},
-    {"used_s", "used", STK_LOOK_SECONDS, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"set", "set", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"state", "state", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"share", "there", STK_U_SHARE, .flags = STK_F_IF_SET},
+    {"there_bytes", "copied", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"bytes", "of", STK_U_BYTES, .flags = STK_F_IF_SET},
+    {"copied_Bps", "rate", STK_U_BYTES_PER_S, .flags = STK_F_IF_SET},
+    {"files", "files", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"source", "source", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"used_s", "used", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {NULL}};
 
 static bool counts(const char *name)
 {
@@ -111,11 +110,10 @@ static void put_figures(struct stk_look *l, const struct sets *s)
         since = since > 0 && since < s->set[i].since_s ? since : s->set[i].since_s;
         shown++;
     }
-    struct stk_look_figure *f = stk_look_add(l, "there_bytes", "copied", STK_LOOK_BYTES, there);
+    struct stk_look_figure *f = stk_look_add(l, "there_bytes", there);
     f->of = bytes;
     f->counts = f->progress = true;
-    stk_look_add(l, "filling", "filling", STK_LOOK_COUNT, (double)s->filling)->text =
-        s->filling == 1 ? "set" : "sets";
+    stk_look_add(l, "filling", (double)s->filling);
     if (s->filling && since > 0)
         l->elapsed_s = fmax(stk_look_real_now() - since, 0);
 }
@@ -142,10 +140,9 @@ static int fill(struct stk_look *l, const struct sets *s, const char *path, stru
         return 0;
     judge(l, s);
     put_figures(l, s);
-    int rc = stk_look_rows(l, "sets", columns, COLUMNS, s->n, err);
+    int rc = stk_look_rows(l, "sets", columns, s->n, err);
     for (size_t i = 0; i < s->n && !rc; i++)
         fill_row(l, i, s);
-    l->table.important = 3;
     return rc;
 }
 
@@ -166,5 +163,19 @@ static int read_tier(struct stk_look *l, int dirfd, const char *path, struct stk
     return rc;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    STK_LOOK_OF("there_bytes", "copied", STK_U_BYTES),
+    STK_LOOK_RATE("there_bytes", STK_U_BYTES_PER_S),
+    STK_LOOK_BAR("there_bytes"),
+    {"filling", "filling", STK_U_COUNT, .say = "% set(s)"},
+    {"sets", "sets", STK_U_TABLE, .of = columns, .by = "there_bytes",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_stage, "stage", "sets");
 const struct stk_look_kind stk_look_stage = {
-    .name = "stage", .claims = claims, .counts = counts, .read = read_tier};
+    .name = "stage", .claims = claims, .counts = counts, .read = read_tier, .fields = fields,
+    .grows = {{"copied_Bps", "there_bytes"}}};

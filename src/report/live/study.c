@@ -6,19 +6,18 @@
 #include "report/live/priv.h"
 #include "study/runner.h"
 
-static const struct stk_look_column columns[] = {
-    {"label", "point", STK_LOOK_TEXT, NULL},
-    {"series", "series", STK_LOOK_TEXT, NULL},
-    {"good", "runs", STK_LOOK_COUNT, NULL},
-    {"bad", "failed", STK_LOOK_COUNT, NULL},
-    {"waiting", "in queue", STK_LOOK_COUNT, NULL},
-    {"wall_s", "median", STK_LOOK_SECONDS, NULL},
-    {"half_width", "within", STK_LOOK_SHARE, NULL},
-    {"speedup", "speedup", STK_LOOK_NUMBER, NULL},
-    {"state", "state", STK_LOOK_TEXT, NULL},
-    {"n", "N", STK_LOOK_COUNT, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"label", "point", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"series", "series", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"good", "runs", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"bad", "failed", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"waiting", "in queue", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"wall_s", "median", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"half_width", "within", STK_U_SHARE, .flags = STK_F_IF_SET},
+    {"speedup", "speedup", STK_U_TIMES, .flags = STK_F_IF_SET},
+    {"state", "state", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {"n", "N", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {NULL}};
 
 static bool counts(const char *name)
 {
@@ -53,9 +52,9 @@ static const char *state_of(const struct stk_jval *p, const char *now)
 static void fill_row(struct stk_look *l, size_t row, const struct stk_jval *p,
                      const struct stk_jval *points, const char *now)
 {
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; columns[i].key; i++) {
         struct stk_look_cell *c = stk_look_cell(l, row, columns[i].key);
-        if (columns[i].unit == STK_LOOK_TEXT)
+        if (columns[i].unit == STK_U_TEXT)
             c->text = stk_look_keep(l, stk_beacon_text(p, columns[i].key));
         else
             c->value = stk_beacon_f64(p, columns[i].key);
@@ -72,7 +71,7 @@ static int read_points(struct stk_look *l, const struct stk_jval *now, struct st
     size_t rows = 0;
     if (!points || points->type != STK_JARR)
         return 0;
-    int rc = stk_look_rows(l, "points", columns, COLUMNS, points->len, err);
+    int rc = stk_look_rows(l, "points", columns, points->len, err);
     for (size_t i = 0; i < points->len && !rc; i++)
         if (points->item[i].type == STK_JOBJ)
             fill_row(l, rows++, &points->item[i], points,
@@ -86,15 +85,14 @@ static void put_figures(struct stk_look *l, const struct stk_jval *now)
     uint64_t pending = stk_beacon_u64(now, "pending"), running = stk_beacon_u64(now, "running");
     uint64_t waiting = stk_beacon_u64(now, "waiting");
     const char *label = stk_beacon_text(now, "label"), *reason = stk_beacon_text(now, "reason");
-    struct stk_look_figure *f =
-        stk_look_add(l, "done", "runs", STK_LOOK_COUNT, (double)stk_beacon_u64(now, "done"));
-    f->of = stk_beacon_f64(now, "planned");
+    stk_look_add(l, "done", (double)stk_beacon_u64(now, "done"))->of =
+        stk_beacon_f64(now, "planned");
     bool over = stk_look_is_over(l);
     if (!over && *label)
-        stk_look_say(l, "running", "now",
+        stk_look_say(l, "running",
                      stk_look_printf(l, "%s: %s", label, stk_beacon_text(now, "phase")));
     if (!over && pending + running)
-        stk_look_say(l, "queue", "queue",
+        stk_look_say(l, "queue",
                      stk_look_printf(l, "%llu jobs run, %llu wait%s%s%s",
                                      (unsigned long long)running, (unsigned long long)pending,
                                      *reason ? " (" : "", reason, *reason ? ")" : ""));
@@ -133,5 +131,18 @@ static int read_study(struct stk_look *l, int dirfd, const char *path, struct st
     return rc;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    STK_LOOK_OF("done", "runs", STK_U_COUNT),
+    STK_LOOK_BAR("done"),
+    {"running", "now", STK_U_TEXT},
+    {"queue", "queue", STK_U_TEXT},
+    {"points", "points", STK_U_TABLE, .of = columns, .by = "",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_study, "scale", NULL);
 const struct stk_look_kind stk_look_study = {
-    .name = "scale", .claims = claims, .counts = counts, .read = read_study};
+    .name = "scale", .claims = claims, .counts = counts, .read = read_study, .fields = fields};

@@ -10,15 +10,14 @@
 #include "study/runner.h"
 #include "tune/tune.h"
 
-static const struct stk_look_column columns[] = {
-    {"label", "change", STK_LOOK_TEXT, NULL},
-    {"good", "runs", STK_LOOK_COUNT, NULL},
-    {"bad", "failed", STK_LOOK_COUNT, NULL},
-    {"epoch_s", "epoch", STK_LOOK_SECONDS, NULL},
-    {"times", "times as fast so far", STK_LOOK_NUMBER, NULL},
-    {"state", "state", STK_LOOK_TEXT, NULL},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
+static const struct stk_result_field columns[] = {
+    {"label", "change", STK_U_TEXT, .flags = STK_F_CUT_END},
+    {"good", "runs", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"bad", "failed", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"epoch_s", "epoch", STK_U_SECONDS, .flags = STK_F_IF_SET},
+    {"times", "times as fast so far", STK_U_TIMES, .flags = STK_F_IF_SET},
+    {"state", "state", STK_U_TEXT, .flags = STK_F_IF_SET | STK_F_CUT_END},
+    {NULL}};
 
 /* The folders of the studies count, too: whoever owns them could put anything into them. */
 static bool counts(const char *name)
@@ -57,13 +56,12 @@ static int read_changes(struct stk_look *l, const struct stk_jval *now, struct s
 {
     const struct stk_jval *points = stk_json_get(now, "points");
     size_t rows = 0;
-    struct stk_look_figure *f =
-        stk_look_add(l, "done", "runs", STK_LOOK_COUNT, (double)stk_beacon_u64(now, "done"));
+    struct stk_look_figure *f = stk_look_add(l, "done", (double)stk_beacon_u64(now, "done"));
     /* How many there will be depends on what they show. */
     f->of = stk_beacon_u64(now, "planned") ? stk_beacon_f64(now, "planned") : NAN;
     if (!points || points->type != STK_JARR)
         return 0;
-    int rc = stk_look_rows(l, "changes", columns, COLUMNS, points->len, err);
+    int rc = stk_look_rows(l, "changes", columns, points->len, err);
     for (size_t i = 0; i < points->len && !rc; i++)
         if (points->item[i].type == STK_JOBJ)
             fill_row(l, rows++, &points->item[i], base_cost(points),
@@ -97,8 +95,8 @@ static int fill(struct stk_look *l, const struct stk_beacon_seen *seen, int dirf
     l->title = stk_look_keep(l, *name ? name : path);
     stk_look_judge(l, &seen->who, seen->ended, seen->started_s, seen->updated_s);
     if (!stk_look_is_over(l)) {
-        stk_look_say(l, "doing", "now", stk_look_keep(l, stk_beacon_text(seen->now, "doing")));
-        stk_look_add(l, "budget_left_s", "budget", STK_LOOK_SECONDS, left);
+        stk_look_say(l, "doing", stk_look_keep(l, stk_beacon_text(seen->now, "doing")));
+        stk_look_add(l, "budget_left_s", left);
     }
     int rc = see_study(&arena, dirfd, path, &study) ? read_changes(l, study.now, err) : 0;
     stk_arena_release(&arena);
@@ -119,5 +117,18 @@ static int read_tune(struct stk_look *l, int dirfd, const char *path, struct stk
     return rc;
 }
 
+/* ---- as a result ---------------------------------------------------------------------------- */
+
+static const struct stk_result_field fields[] = {
+    STK_LOOK_FIRST,
+    {"doing", "now", STK_U_TEXT},
+    {"budget_left_s", "budget", STK_U_SECONDS},
+    STK_LOOK_OF("done", "runs", STK_U_COUNT),
+    STK_LOOK_BAR("done"),
+    {"changes", "changes", STK_U_TABLE, .of = columns, .by = "",
+     .flags = STK_F_CUT},
+    {NULL}};
+
+STK_LOOK_RESULT(stk_look_tune, "tune", NULL);
 const struct stk_look_kind stk_look_tune = {
-    .name = "tune", .claims = claims, .counts = counts, .read = read_tune};
+    .name = "tune", .claims = claims, .counts = counts, .read = read_tune, .fields = fields};
