@@ -78,7 +78,7 @@ static double alone_s(const struct advisor *ad, const struct stk_usage *u, struc
     struct stk_work now = stk_work_of(u), alone = now;
     alone.bytes *= alone_bytes(c) / c.read;
     alone.requests = fmin(now.requests, c.calls > 0 ? c.calls : now.requests * c.asked / c.read);
-    *unpacked_s = fmax(0, c.unpack_s - c.calls * stk_limits.library_call_s);
+    *unpacked_s = fmax(0, c.unpack_s - c.calls * STK_HDF5_ROW_S);
     return stk_work_saved_s(stk_advice_storage(ad, u), c.read_s, &now, &alone);
 }
 

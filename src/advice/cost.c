@@ -43,10 +43,10 @@ double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st,
 {
     double own = bytes / ad->ranks, window = stk_loader_window(own);
     struct stk_work w = stk_loader_work(st, own);
-    double io = stk_loader_io_s(st, &w, cpu_s, 1);
+    double io = stk_loader_io_s(st, &w, cpu_s, ad->cpus);
     double first = stk_loader_first_s(st, window, ad->ranks, window);
     double hidden = fmax(0, compute_s);
-    return stk_loader_start_s(st) + stk_loader_run_s(hidden, io, first) - hidden;
+    return stk_loader_start_s(st) + stk_run_ahead_s(hidden, io, first) - hidden;
 }
 
 double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u)
@@ -288,6 +288,9 @@ void stk_advice_costs(struct advisor *ad)
     else
         ad->nomem = true;
     fit_storages(ad);
+    ad->cpus = fmax(1, (double)ad->a->cores / ad->ranks);
+    ad->in_turn = stk_reads_in_turn(ad->a);
+    ad->decode_s = ad->in_turn ? stk_decode_of(ad->a) : stk_readers_cpu_s(ad->a, 0) / ad->ranks;
     free(unit);
     free(more);
     free(u);

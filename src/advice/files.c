@@ -378,6 +378,7 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
 /* Small files of one folder, or of two that are read together. */
 struct small {
     double files, opens, bytes, meta_s, read_s;
+    struct stk_work work;
     struct part part[2];
     bool parts, known; /* stoker takes the two folders as one dataset */
     const char *folder, *n;
@@ -390,6 +391,8 @@ static void add_small(struct small *s, const struct stk_usage *u)
     s->bytes += (double)u->n.c[STK_C_READ_BYTES];
     s->meta_s += u->meta_s;
     s->read_s += u->read_s;
+    const struct stk_work w = stk_work_of(u);
+    stk_work_add(&s->work, &w);
 }
 
 static struct small sum_small(struct advisor *ad, const struct stk_usage *u)
@@ -438,22 +441,37 @@ static void say_files(struct advisor *ad, struct stk_finding *f, const struct sm
                        stk_advice_count(ad, s->opens));
 }
 
+/* Seconds of the run that the loader saves. Of a thread that reads and decodes in turn, it takes
+ * decode_s, too. Files that it cannot pair only get more readers. */
+static double loader_saves_s(const struct advisor *ad, const struct stk_usage *u,
+                             const struct small *s, double decode_s)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, u);
+    double now = stk_advice_wall(ad, s->read_s + s->meta_s);
+    if (s->parts && !s->known)
+        return stk_advice_spread_s(ad, st, &s->work, now, decode_s, stk_limits.most_readers);
+    double cpu = ad->in_turn ? decode_s : ad->decode_s;
+    double compute = stk_compute_of(ad->a) - decode_s;
+    return now + decode_s - stk_advice_load_s(ad, st, s->bytes, cpu, compute);
+}
+
 static void small_files_in(struct advisor *ad, const struct stk_usage *u)
 {
     if (!are_small(u))
         return;
     struct small s = sum_small(ad, u);
-    double old = s.read_s + s.meta_s, now = stk_advice_wall(ad, old);
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    double loaded = stk_advice_load_s(ad, st, s.bytes, 0, stk_compute_of(ad->a));
-    double more = stk_limits.most_readers;
-    if (s.parts && !s.known) /* only more readers help */
-        loaded = now * fmin(1, ad->readers_per_rank / more);
-    double gain = now - loaded;
+    bool alone = s.parts && !s.known;
+    bool decodes = alone || (stk_kind_sample(u) && stk_advice_decode(ad, u->use, false));
+    double part = stk_per(s.bytes, ad->a->job.n.c[STK_C_READ_BYTES]);
+    double decode = decodes && ad->in_turn ? ad->decode_s * part : 0;
+    double old = s.read_s + s.meta_s, now = stk_advice_wall(ad, old) + decode;
+    double gain = loader_saves_s(ad, u, &s, decode), io_gain = loader_saves_s(ad, u, &s, 0);
+    double more = stk_limits.most_readers, loaded = now - gain;
     enum stk_reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
-    bool felt =
-        reach == STK_REACH_MEMORY ? stk_advice_felt(ad, reach, gain) : stk_advice_matters(ad, gain);
+    bool felt = reach == STK_REACH_MEMORY ? stk_advice_felt(ad, reach, io_gain)
+                                          : stk_advice_matters(ad, io_gain);
     if (!felt || (s.parts && stk_advice_said(ad, STK_RULE_MANY_SMALL_FILES, s.folder)))
         return;
     struct stk_finding *f =
@@ -476,15 +494,16 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         parts_actions(ad, f, s.folder, s.part, s.known);
     else
         small_files_actions(ad, f, u, s.folder);
-    if (s.parts && !s.known)
+    if (alone)
         stk_advice_gain(ad, f, gain, "%.0f readers instead of %.1f take %s instead of %s.", more,
                         ad->readers_per_rank, stk_advice_time(ad, loaded), stk_advice_time(ad, now));
     else
         stk_advice_gain(
             ad, f, gain,
-            "%s in large requests, many at once, take %s instead of %s of the run, at %s.",
-            stk_advice_size(ad, s.bytes), stk_advice_time(ad, loaded), stk_advice_time(ad, now),
-            stk_advice_pace(ad, st));
+            "%s in large requests, many at once,%s take %s instead of %s of the run, at %s.",
+            stk_advice_size(ad, s.bytes),
+            stk_advice_matters(ad, decode) ? " and decoding in its threads" : "",
+            stk_advice_time(ad, loaded), stk_advice_time(ad, now), stk_advice_pace(ad, st));
 }
 
 void stk_rule_many_small_files(struct advisor *ad)

@@ -71,16 +71,37 @@ static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, 
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
 }
 
-/* Seconds of the run that more readers per rank save. The readers of a rank share its transfer. */
-static double spread_s(const struct advisor *ad, const struct stk_storage *st,
-                       const struct stk_work *work, double wait, double readers)
+/* Before the first batch of a program that had no readers. Processes take time to start. */
+static double begin_s(const struct advisor *ad, const struct stk_work *w, double io_s)
 {
-    struct stk_work spread = *work;
-    spread.lanes = readers / fmax(1, ad->readers_per_rank);
-    double least = stk_advice_wall(ad, work->memory_s);
+    double samples = w->opens > 0 ? w->opens : w->requests;
+    double epochs = fmax(1, (double)ad->a->nepochs);
+    double batches = samples / stk_batch_of(ad->a, samples, samples / epochs, 1);
+    double first = stk_first_batch_s(io_s, w->lanes, batches);
+    bool starts = ad->scene.framework == STK_FRAMEWORK_TORCH;
+    return starts ? epochs * first + (w->lanes + 1) * STK_WORKER_START_S : first;
+}
+
+double stk_advice_spread_s(const struct advisor *ad, const struct stk_storage *st,
+                           const struct stk_work *work, double wait_s, double decode_s,
+                           double readers)
+{
+    struct stk_work w = *work;
+    double compute = stk_compute_of(ad->a) - decode_s, first = 0;
+    double io = wait_s + (ad->in_turn ? decode_s : compute);
+    stk_work_scale(&w, 1.0 / ad->ranks);
+    w.cpu_s += ad->in_turn ? decode_s : ad->decode_s;
+    w.cpus = ad->cpus;
+    w.lanes = ad->readers_per_rank;
+    double is = stk_work_s(st, &w);
+    w.lanes = readers;
+    double after = is > 0 ? io * fmin(1, stk_work_s(st, &w) / is) : io;
     if (st->latency_measured && st->read_measured) /* otherwise, which of them it is is unknown */
-        least += work->bytes / ad->ranks / st->read_Bps;
-    return fmax(0, fmin(wait - least, stk_work_saved_s(st, wait, work, &spread)));
+        after = fmax(after, w.bytes / st->read_Bps);
+    if (ad->in_turn)
+        first = begin_s(ad, &w, after);
+    double before = ad->in_turn ? compute + io : io;
+    return fmax(0, before - stk_run_ahead_s(compute, after, first));
 }
 
 void stk_rule_read_parallelism(struct advisor *ad)
@@ -108,8 +129,11 @@ void stk_rule_read_parallelism(struct advisor *ad)
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
     more = fmax(stk_limits.least_readers, more);
-    double gain = spread_s(ad, stk_advice_storage(ad, first), &work, wait, more);
-    if (!stk_advice_felt(ad, reach, gain))
+    const struct stk_storage *st = stk_advice_storage(ad, first);
+    double decode = ad->in_turn ? ad->decode_s : 0;
+    double gain = stk_advice_spread_s(ad, st, &work, wait, decode, more);
+    double io_gain = decode > 0 ? stk_advice_spread_s(ad, st, &work, wait, 0, more) : gain;
+    if (!stk_advice_felt(ad, reach, io_gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, STK_RULE_READ_PARALLELISM, stk_advice_severity(ad, gain),
@@ -132,11 +156,18 @@ void stk_rule_read_parallelism(struct advisor *ad)
                        (struct stk_action){.kind = STK_ACT_READERS,
                                            .count = stk_whole(more + 0.5),
                                            .use = first->use});
+    const char *if_not = "";
+    if (stk_advice_matters(ad, decode))
+        if_not = stk_advice_text(
+            ad, " The %s of CPU time in one thread count as decoding; if the program trains in it, %s.",
+            stk_advice_time(ad, decode),
+            stk_advice_time(ad, io_gain));
     stk_advice_gain(ad, f, gain,
-                    "With %s readers instead of %.0f the waits overlap, but not the transfers: %s "
-                    "of %s remain, as long as the storage can serve that many.",
-                    n, fmax(1, ad->readers_per_rank), stk_advice_time(ad, wait - gain),
-                    stk_advice_time(ad, wait));
+                    "With %s readers instead of %.0f, which read while the program computes, waits "
+                    "overlap, but not the transfers: %s of %s%s remain, as long as the storage can "
+                    "serve that many.%s",
+                    n, fmax(1, ad->readers_per_rank), stk_advice_time(ad, wait + decode - gain),
+                    stk_advice_time(ad, wait + decode), *if_not ? " with decoding" : "", if_not);
 }
 
 /* ---- decode-parallelism ---- */
@@ -312,7 +343,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         const uint64_t *c = u->n.c;
-        double seeks_s = fmin(u->meta_s, (double)c[STK_C_SEEKS] * stk_limits.call_s);
+        double seeks_s = fmin(u->meta_s, (double)c[STK_C_SEEKS] * STK_SEEK_S);
         double gain = stk_advice_wall(ad, seeks_s);
         if (c[STK_C_SEEKS] < stk_limits.least_calls ||
             (double)c[STK_C_SEEKS] < stk_limits.seeks_per_read * (double)c[STK_C_READS] ||
@@ -332,7 +363,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_PREAD});
         stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
                         stk_advice_count(ad, (double)c[STK_C_SEEKS]),
-                        stk_advice_time(ad, stk_limits.call_s));
+                        stk_advice_time(ad, STK_SEEK_S));
         return; /* only the worst: the others are alike */
     }
 }
@@ -350,7 +381,7 @@ static double fault_s(const struct advisor *ad, const struct stk_storage *st,
     if (st->latency_measured)
         return st->latency_s;
     if (far && q->cpu_s > 0 && idle > 0 && ad->a->gpu_util_mean < 0)
-        return fmin(idle / (double)q->major_faults, stk_limits.slow_fault_s);
+        return fmin(idle / (double)q->major_faults, STK_FAULT_MOST_S);
     *measured = false;
     return st->latency_s;
 }

@@ -97,8 +97,6 @@ const struct advice_limits stk_limits = {
     .assumed_memory = 8ull << 30,
     .assumed_disk = 32ull << 30,
     .far_read_s = 200e-6, /* half of the small reads take longer: not a local disk or page cache */
-    .deep_read_s = 20e-6, /* a read of staged data: page cache, or a disk that reads ahead */
-    .call_s = 1e-6,       /* a system call without storage: 0.2 to 1 us */
     .told_bytes = 64,     /* a message that a child ended, or failed, is shorter */
     /* A file of a page or a few, in pieces: HDF5 opens a small file in about ten reads. */
     .stats_file = 65536,
@@ -108,14 +106,8 @@ const struct advice_limits stk_limits = {
     .text_bytes = 65536,
     .text_read = 65536,
     .text_reads = 16,
-    /* Numbers and strings of a table: 85 MB/s with pandas, 65 to 130 with Python's csv and split()
-     * and float(). gzip leaves 0.3 to 0.5 of such text. */
-    .text_Bps = 100e6,
-    /* The loader's rows of 14 numbers, 106 bytes of text: 13 us each in batches of 32, 8 in batches of
-     * 256, in one process (measured). */
-    .table_Bps = 10e6,
     .alike = 1.5, /* files of one table are read as often as each other */
-    .text_gz = 2,
+    .text_gz = 2, /* gzip leaves 0.3 to 0.5 of such text */
     /* A number of eight characters takes eight bytes in an array. Lines of 150 to 200 bytes with two
      * to four members double as records with a key, names and types. */
     .text_in_arrays = 1,
@@ -155,11 +147,6 @@ const struct advice_limits stk_limits = {
     .feed_workers = 8,
     .ahead_batches = 32,
     .ahead_bytes = 64u << 20,
-    /* A batch, if the program marks no steps. */
-    .batch = 32,
     .page = 4096,
-    .interpreter_s = 0.5e-6, /* of Python, around a call that returns at once */
     .library_ahead = 65536,  /* H5Pset_sieve_buf_size, by default */
-    .library_call_s = 30e-6, /* of HDF5, for a row that is neither packed nor converted */
-    .slow_fault_s = 20e-3,   /* a page from a disk that seeks, with others in front of it */
 };

@@ -248,9 +248,8 @@ void stk_rule_stage_to_node(struct advisor *ad)
     cp.opens = cp.asks = w.files;
     cp.requests = fmax(cp.requests, w.files);
     double copy = stk_work_s(st, &cp);
-    struct stk_storage near = stk_storage_assumed(memory ? STK_REACH_MEMORY : STK_REACH_LOCAL);
+    struct stk_storage near = stk_storage_of_copy(memory ? STK_REACH_MEMORY : STK_REACH_LOCAL);
     struct stk_work again_there = {.requests = w.reads, .bytes = w.read_bytes};
-    near.latency_s = stk_limits.deep_read_s;
     double local = stk_advice_wall(ad, stk_work_s(&near, &again_there));
     /* The copy is made once, and a profile is often a short piece of a training: what counts is the
      * present cost of reading. The finding also says whether this run alone would have paid for the

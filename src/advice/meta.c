@@ -56,7 +56,7 @@ static struct stk_work kept_open(const struct stk_usage *u, const struct stk_wor
     if (stk_kind_again(u)) {
         w.requests *= once;
         w.bytes *= once;
-        w.memory_s = 0;
+        w.cpu_s = 0;
         return w;
     }
     double samples = fmin(now->opens, (double)u->distinct_bytes / (double)stk_limits.page);
@@ -301,7 +301,7 @@ static double asked_saved_s(const struct advisor *ad, const struct asked *m, boo
                j->write_s * (1 - fmin(1, stk_per(writes, j->n.c[STK_C_WRITES])));
     }
     struct stk_work now = stk_work_of(j), listed;
-    now.requests = now.bytes = now.memory_s = 0;
+    now.requests = now.bytes = now.cpu_s = 0;
     listed = now;
     listed.asks = 0;
     return stk_work_saved_s(stk_advice_storage(ad, j), left, &now, &listed);

@@ -28,11 +28,11 @@ struct advice_limits {
     double meta_share;
     double memory_share, keep_share, spare, copy_pays;
     uint64_t assumed_memory, assumed_disk;
-    double far_read_s, deep_read_s, call_s;
+    double far_read_s;
     uint64_t told_bytes;
     uint64_t stats_file, stats_reads;
     uint64_t text_bytes, text_read, text_reads;
-    double text_Bps, table_Bps, alike, text_gz, text_in_records, text_in_arrays;
+    double alike, text_gz, text_in_records, text_in_arrays;
     double slow_read_s, slow_for_size, slow_reads;
     uint64_t least_faults, least_idle;
     uint64_t little, least_to_carry, target_bytes, shared_out;
@@ -40,9 +40,8 @@ struct advice_limits {
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
-    uint64_t batch, page;
+    uint64_t page;
     uint64_t library_ahead;
-    double slow_fault_s, interpreter_s, library_call_s;
 };
 extern const struct advice_limits stk_limits;
 
@@ -66,6 +65,9 @@ struct advisor {
     double worker_cpu_s;   /* CPU time of successive workers in the same place */
     uint32_t workers;      /* those that read, over all ranks */
     double readers_per_rank;
+    double cpus;           /* of a rank, at least 1 */
+    bool in_turn;          /* the thread that computes reads and decodes, too */
+    double decode_s;       /* of a rank: CPU time of its readers, or what in turn counts as theirs */
     double cores_used;    /* CPU time / run time, -1: unknown */
     uint64_t node_memory; /* of the smallest node; 0: unknown */
     struct stk_storage storage[STORAGES];
@@ -94,6 +96,12 @@ const struct stk_storage *stk_advice_storage(const struct advisor *ad, const str
  * and decode them in cpu_s, while the program computes for compute_s. */
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes,
                          double cpu_s, double compute_s);
+/* Seconds of the run that so many readers per rank save, which read and decode while the program
+ * computes, and share the transfer and the CPUs of their rank. The program waits wait_s for this
+ * work of all ranks; decode_s: what they decode that the thread that computes has decoded. */
+double stk_advice_spread_s(const struct advisor *ad, const struct stk_storage *st,
+                           const struct stk_work *work, double wait_s, double decode_s,
+                           double readers);
 /* Seconds in calls of the library that reads these files, beside its own reads: it unpacks and
  * converts. 0: unknown, or no such library. */
 double stk_advice_unpack_s(const struct advisor *ad, const struct stk_usage *u);

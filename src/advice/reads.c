@@ -160,11 +160,11 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
         stk_advice_act(ad, f, pack);
 }
 
-/* A batch, by the steps that the program marks. */
+/* Reads of a batch. */
 static double batch_of(const struct advisor *ad, const struct tally *t)
 {
-    const struct stk_steps *s = &ad->a->steps;
-    return s->marked && s->count ? fmax(1, t->reads / (double)s->count) : (double)stk_limits.batch;
+    double reads = t->reads / ad->ranks, epochs = fmax(1, (double)ad->a->nepochs);
+    return stk_batch_of(ad->a, reads, reads / epochs, ad->readers_per_rank);
 }
 
 /* Seconds in calls that the remedy saves, and those that reading everything in order would. */
@@ -193,8 +193,8 @@ static double buffered_s(const struct advisor *ad, const struct tally *t, double
     struct stk_work large = stk_work_read(st, t->bytes, (double)stk_limits.big_read);
     if (t->consec < stk_limits.consecutive * t->reads || t->work.requests > t->reads / 2)
         return saved_s;
-    double calls = stk_advice_in_python(ad) ? t->reads * stk_limits.interpreter_s : 0;
-    return fmax(0, fmin(t->work.memory_s + calls, t->read_s + calls - stk_work_s(st, &large)));
+    double calls = stk_advice_in_python(ad) ? t->reads * STK_INTERPRETER_S : 0;
+    return fmax(0, fmin(t->work.cpu_s + calls, t->read_s + calls - stk_work_s(st, &large)));
 }
 
 static void small_reads_of(struct advisor *ad, const char *format)
@@ -274,8 +274,7 @@ static double loaded_s(const struct advisor *ad, const struct tally *t)
     double once = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
     bool in_order = stk_kind_evaluated(t->first->name);
     double bytes = in_order ? once : stk_loader_windows(once, t->size, ad->ranks);
-    double threads = fmax(1, (double)ad->a->cores / ad->ranks);
-    double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)) / threads);
+    double unpack = stk_advice_wall(ad, t->unpack_s * fmin(1, bytes / fmax(1, t->bytes)));
     double compute = stk_compute_of(ad->a) - stk_advice_wall(ad, t->unpack_s);
     return stk_advice_load_s(ad, st, bytes, unpack, compute);
 }

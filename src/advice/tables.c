@@ -27,7 +27,7 @@ static bool is_packed(const struct stk_usage *u)
 static double parse_s(const struct stk_usage *u, double bytes, double cpu_s)
 {
     double text = is_packed(u) ? bytes * stk_limits.text_gz : bytes;
-    double s = text / stk_limits.text_Bps;
+    double s = text / STK_PARSE_BPS;
     return cpu_s > 0 ? fmin(s, cpu_s) : s;
 }
 
@@ -141,7 +141,7 @@ static double packed_bytes(const struct text *t, bool records)
 static double batches_s(const struct advisor *ad, const struct text *t, bool records)
 {
     double text = is_packed(t->first) ? t->bytes * stk_limits.text_gz : t->bytes;
-    return records ? 0 : text / ad->ranks / stk_limits.table_Bps;
+    return records ? 0 : text / ad->ranks / STK_LOADER_TABLE_BPS;
 }
 
 void stk_rule_csv_to_records(struct advisor *ad)

@@ -61,7 +61,7 @@ struct stk_work stk_work_of(const struct stk_usage *u)
                                      (double)c[STK_C_RENAMES] + (double)c[STK_C_ERRORS] +
                                      (double)c[STK_C_DIR_READS] / NAMES_PER_PAGE,
                              .requests = slow,
-                             .memory_s = fmin(fast_s, u->read_s),
+                             .cpu_s = fmin(fast_s, u->read_s),
                              .bytes = bytes,
                              .piped = in_order && slow < reads / 2};
 }
@@ -72,6 +72,79 @@ double stk_compute_of(const struct stk_analysis *a)
     bool known = l->how != STK_LOOP_UNKNOWN && l->compute_s >= 0;
     double ranks = a->p->nranks ? a->p->nranks : 1;
     return known ? l->compute_s : fmax(0, a->p->run_s - a->job.io_s / ranks);
+}
+
+#define BATCH   32.0
+#define BATCHES 16.0
+
+double stk_batch_of(const struct stk_analysis *a, double samples, double epoch, double readers)
+{
+    const struct stk_steps *s = &a->steps;
+    if (s->marked && s->count)
+        return fmax(1, ceil(samples / (double)s->count - 1e-9));
+    return fmax(1, floor(fmin(BATCH, epoch / (BATCHES * fmax(1, readers)))));
+}
+
+/* ---- what those that read decode ---- */
+
+#define CALL_S   2e-6 /* CPU time of a call … */
+#define COPY_BPS 4e9  /* … and of the copy of its bytes */
+#define MOST_OF  0.8
+
+/* CPU time in calls, estimated, where no process says it. */
+static double calls_cpu_s(const struct stk_analysis *a)
+{
+    const uint64_t *c = a->job.n.c;
+    double calls = (double)(c[STK_C_READS] + c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+    return fmin(a->job.io_s, calls * CALL_S + (double)c[STK_C_READ_BYTES] / COPY_BPS);
+}
+
+/* CPU time of the start, of which only the duration is known. A start is nearly all computing, but
+ * on a busy machine it takes longer than its CPU time: then it has its share of it. */
+static double start_cpu_s(const struct stk_loop *l, double cpu_s)
+{
+    double busy_s = l->start_s + fmax(0, l->compute_s);
+    return l->start_s <= MOST_OF * cpu_s || busy_s <= 0 ? l->start_s : cpu_s * l->start_s / busy_s;
+}
+
+/* CPU time of a process after its start, outside the kernel where that is known. */
+static double own_cpu_s(const struct stk_prof_proc *q, double start_s)
+{
+    double all = fmax(0, q->cpu_s - start_s);
+    return q->user_s > 0 ? all * q->user_s / q->cpu_s : all;
+}
+
+static bool has_workers(const struct stk_analysis *a)
+{
+    for (size_t i = 0; i < a->nranks; i++)
+        if (a->rank[i].workers)
+            return true;
+    return false;
+}
+
+bool stk_reads_in_turn(const struct stk_analysis *a)
+{
+    return !has_workers(a) && a->loop.how != STK_LOOP_THREADS;
+}
+
+double stk_readers_cpu_s(const struct stk_analysis *a, double begin_s)
+{
+    bool known = false, workers = has_workers(a);
+    double s = 0;
+    for (size_t i = 0; i < a->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &a->p->proc[i];
+        if (workers ? !q->worker : !q->read_bytes)
+            continue;
+        s += own_cpu_s(q, workers ? begin_s : start_cpu_s(&a->loop, q->cpu_s));
+        known = known || q->user_s > 0;
+    }
+    return known ? s : fmax(0, s - calls_cpu_s(a));
+}
+
+double stk_decode_of(const struct stk_analysis *a)
+{
+    double ranks = a->p->nranks ? a->p->nranks : 1;
+    return stk_reads_in_turn(a) ? fmin(stk_readers_cpu_s(a, 0) / ranks, stk_compute_of(a)) : 0;
 }
 
 /* ---- fitting ---- */
@@ -92,7 +165,7 @@ static bool is_on(const struct stk_usage *u, const char *fs)
 static void add_reads(struct sums *s, const struct stk_usage *u)
 {
     struct stk_work w = stk_work_of(u);
-    double piece = w.requests > 0 ? w.bytes / w.requests : 0, wait_s = u->read_s - w.memory_s;
+    double piece = w.requests > 0 ? w.bytes / w.requests : 0, wait_s = u->read_s - w.cpu_s;
     if (piece <= 0) {
         return;
     } else if (piece <= STK_FIT_SMALL) {

@@ -22,6 +22,17 @@ struct stk_storage stk_storage_fit(const struct stk_analysis *a, const char *fs,
 /* Seconds in which the main loop computes, mean over the ranks. If what it waited for is unknown,
  * the time outside I/O counts as computing. */
 double stk_compute_of(const struct stk_analysis *a);
+/* Whether the thread that computes reads the data, too: nobody reads ahead of it. */
+bool stk_reads_in_turn(const struct stk_analysis *a);
+/* CPU time in which those that read decode, all ranks together: that of workers, each after
+ * begin_s, or of all processes. That of calls is no part of it. */
+double stk_readers_cpu_s(const struct stk_analysis *a, double begin_s);
+/* Of stk_compute_of(), what readers would do if there were some. A profile cannot tell what one
+ * thread decodes from what it computes: all of its CPU time counts as decoding. 0: there are. */
+double stk_decode_of(const struct stk_analysis *a);
+/* Samples per step of a rank that trains with so many, in epochs of so many: by the steps that the
+ * program marks, else at most 32, so that each of its readers makes at least 16 batches. */
+double stk_batch_of(const struct stk_analysis *a, double samples, double epoch, double readers);
 /* What was observed of a file, a directory, a format. */
 struct stk_work stk_work_of(const struct stk_usage *u);
 /* Whether fsync and the like dominate the time of a file's calls that move no data. */

@@ -27,6 +27,7 @@ struct stk_storage stk_storage_assumed(enum stk_reach reach)
                                     .window = WINDOW};
     case STK_REACH_MEMORY:
         return (struct stk_storage){.served = true,
+                                    .memory = true,
                                     .open_s = 10e-6,
                                     .ask_s = 2e-6,
                                     .latency_s = 2e-6,
@@ -43,11 +44,19 @@ struct stk_storage stk_storage_assumed(enum stk_reach reach)
     }
 }
 
+struct stk_storage stk_storage_of_copy(enum stk_reach reach)
+{
+    struct stk_storage st = stk_storage_assumed(reach);
+    st.latency_s = 20e-6;
+    return st;
+}
+
 void stk_storage_on(struct stk_storage *st, const struct stk_fs *fs)
 {
     st->fs = fs ? fs->name : NULL;
     st->network = fs && fs->network;
     st->served = fs && (fs->memory || fs->fuse);
+    st->memory = fs && fs->memory;
 }
 
 int stk_storage_parse(const char *text, struct stk_storage *out, struct stk_err *err)

@@ -17,6 +17,7 @@ struct stk_storage {
     const char *fs;    /* its file system; NULL: not known. Borrowed */
     bool network;      /* of another machine: the loader keeps more reads in flight */
     bool served;       /* CPUs of this node move its bytes: memory, FUSE */
+    bool memory;       /* nobody waits for it: what its calls take is CPU time */
     double open_s;     /* an open and its close */
     double ask_s;      /* a stat, a listing, a failed look-up */
     double create_s;   /* a small file */
@@ -31,6 +32,8 @@ struct stk_storage {
 
 /* Of its kind, when nothing was measured. */
 struct stk_storage stk_storage_assumed(enum stk_reach reach);
+/* The same of a copy that was just made: reads come from the page cache, or are read ahead. */
+struct stk_storage stk_storage_of_copy(enum stk_reach reach);
 /* "RATE,LATENCY[,shared]" of --virtual-storage: each stream has the rate, or all share it. */
 int stk_storage_parse(const char *text, struct stk_storage *out, struct stk_err *err);
 /* What is known of a file system by its kind. fs may be NULL. */

@@ -33,7 +33,6 @@ static void add(struct stk_work *to, const struct stk_work *w, double times)
     to->bytes += times * w->bytes;
     to->creates += times * w->creates;
     to->written += times * w->written;
-    to->memory_s += times * w->memory_s;
     to->cpu_s += times * w->cpu_s;
 }
 
@@ -87,8 +86,8 @@ double stk_work_s(const struct stk_storage *st, const struct stk_work *w)
     if (st->all_Bps > 0)
         all = transfer_s(one_or_more(w->clients) * w->bytes, st->all_Bps);
     double lane = (w->piped ? stk_slower(wait, own) : wait + own) + w->cpu_s;
-    double transfer = stk_slower(client, all);
-    return stk_slower(stk_slower(lane / lanes, transfer), w->cpu_s / cpus) + w->memory_s;
+    double transfer = stk_slower(client, all), busy = st->memory ? lane : w->cpu_s;
+    return stk_slower(stk_slower(lane / lanes, transfer), busy / cpus);
 }
 
 double stk_work_saved_s(const struct stk_storage *st, double measured_s,
@@ -96,6 +95,18 @@ double stk_work_saved_s(const struct stk_storage *st, double measured_s,
 {
     double was = stk_work_s(st, before), is = stk_work_s(st, after);
     return was > 0 && is < was ? measured_s * (1 - is / was) : 0;
+}
+
+/* ---- a program ------------------------------------------------------------------------------ */
+
+double stk_run_ahead_s(double compute_s, double io_s, double first_s)
+{
+    return stk_slower(compute_s + first_s, io_s);
+}
+
+double stk_first_batch_s(double io_s, double readers, double batches)
+{
+    return io_s * fmin(1, one_or_more(readers) / one_or_more(batches));
 }
 
 /* ---- stoker's loader ------------------------------------------------------------------------ */
@@ -113,7 +124,9 @@ double stk_loader_io_s(const struct stk_storage *st, const struct stk_work *w, d
                        double cpus)
 {
     double serving = st->served ? transfer_s(one_or_more(w->clients) * w->bytes, st->read_Bps) : 0;
-    return stk_slower(stk_work_s(st, w), cpu_s / one_or_more(cpus) + serving);
+    struct stk_work io = *w;
+    io.cpus = one_or_more(cpus);
+    return stk_slower(stk_work_s(st, &io), cpu_s / io.cpus + serving);
 }
 
 double stk_loader_window(double bytes)
@@ -138,9 +151,4 @@ double stk_loader_first_s(const struct stk_storage *st, double bytes, double cli
     struct stk_work w = stk_loader_work(st, bytes);
     w.clients = clients;
     return stk_work_s(st, &w) + touched / TOUCH_BPS;
-}
-
-double stk_loader_run_s(double compute_s, double io_s, double first_s)
-{
-    return stk_slower(compute_s + first_s, io_s);
 }

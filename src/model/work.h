@@ -14,12 +14,11 @@
 struct stk_work {
     double opens, asks, requests, bytes;
     double creates, written; /* files, bytes */
-    double memory_s; /* in reads that memory answers */
-    double cpu_s;    /* CPU time in the same lanes: decoding */
-    double lanes;    /* 0: one */
-    double cpus;     /* for cpu_s; 0: one per lane */
-    double clients;  /* that do the same at the same time; 0: one */
-    bool piped;      /* the next request is on its way while bytes arrive: the kernel reads ahead */
+    double cpu_s;   /* CPU time in the same lanes: decoding, reads that memory answers */
+    double lanes;   /* 0: one */
+    double cpus;    /* for cpu_s, and for all calls on storage in memory; 0: one per lane */
+    double clients; /* that do the same at the same time; 0: one */
+    bool piped;     /* the next request is on its way while bytes arrive: the kernel reads ahead */
 };
 
 void stk_work_add(struct stk_work *to, const struct stk_work *w);
@@ -43,7 +42,30 @@ double stk_work_s(const struct stk_storage *st, const struct stk_work *w);
 double stk_work_saved_s(const struct stk_storage *st, double measured_s,
                         const struct stk_work *before, const struct stk_work *after);
 
+/* ---- a program ------------------------------------------------------------------------------ */
+
+/* To start a worker process of PyTorch takes 6 to 12 ms, and so does the worker until it reads. */
+#define STK_WORKER_START_S 0.012
+#define STK_SEEK_S         1e-6   /* a system call without storage: 0.2 to 1 us */
+#define STK_INTERPRETER_S  0.5e-6 /* of Python, around a call that returns at once */
+#define STK_HDF5_ROW_S     30e-6  /* of HDF5, for a row that is neither packed nor converted */
+#define STK_FAULT_MOST_S   20e-3  /* a page from a disk that seeks, with others in front of it */
+/* Numbers and strings of a table: 85 MB/s with pandas, 65 to 130 with Python's csv and split() and
+ * float(). */
+#define STK_PARSE_BPS 100e6
+
+/* A run of a program that computes for that long beside readers, which need io_s and, of that,
+ * first_s before its first step. A program that reads itself computes before or after that. */
+double stk_run_ahead_s(double compute_s, double io_s, double first_s);
+/* Seconds before the first of so many batches is there: one reader makes it, while the others make
+ * theirs, and all of them need io_s for all batches. */
+double stk_first_batch_s(double io_s, double readers, double batches);
+
 /* ---- stoker's loader ------------------------------------------------------------------------ */
+
+/* Its rows of 14 numbers, 106 bytes of text: 13 us each in batches of 32, 8 in batches of 256, in one
+ * process (measured). */
+#define STK_LOADER_TABLE_BPS 10e6
 
 /* What the loader of one rank asks for to deliver these bytes of large files. */
 struct stk_work stk_loader_work(const struct stk_storage *st, double bytes);
@@ -62,8 +84,5 @@ double stk_loader_start_s(const struct stk_storage *st);
  * that this takes. */
 double stk_loader_first_s(const struct stk_storage *st, double bytes, double clients,
                           double touched);
-/* A run of a program that computes for that long, and whose loader needs io_s and, of that, first_s
- * before its first batch. */
-double stk_loader_run_s(double compute_s, double io_s, double first_s);
 
 #endif

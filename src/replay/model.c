@@ -14,12 +14,7 @@
 #define PART_OF      0.5    /* of a file: visits that read less are for its samples, … */
 #define VISITS_LEAST 32.0   /* … if there are as many; fewer may be epochs, each with a part of it */
 #define RARELY       10u    /* fewer calls than a tenth of the samples: before the first step */
-#define BATCH        32u    /* if no step is marked, at most … */
-#define BATCHES      16.0   /* … and as many of them per epoch and thread, at least */
 #define AHEAD        2u     /* batches per worker, as PyTorch's DataLoader */
-#define CALL_S       2e-6   /* CPU time of a call … */
-#define COPY_BPS     4e9    /* … and of the copy of its bytes */
-#define MOST_OF      0.8
 
 void stk_rp_say(const struct rp_model *m, const char *key, const char *fmt, ...)
 {
@@ -61,13 +56,12 @@ static const struct stk_prof_proc *reader_of(const struct stk_profile *p)
 
 static void find_readers(struct rp_model *m)
 {
-    const struct stk_loop *l = &m->a->loop;
     const struct stk_prof_proc *q = reader_of(m->a->p);
     m->ranks = at_least(m->a->p->nranks, 1);
     for (size_t i = 0; i < m->a->nranks; i++)
         m->workers = at_least(m->a->rank[i].workers, m->workers);
     m->threads = m->workers;
-    if (!m->workers && q && l->how == STK_LOOP_THREADS)
+    if (!m->workers && q && !stk_reads_in_turn(m->a))
         m->threads = q->threads > 1 ? q->threads - 1 : 1;
 }
 
@@ -147,11 +141,8 @@ static void find_batch(struct rp_model *m)
     double all = (double)m->samples / (double)m->ranks;
     /* A thread reads whole batches: with few of them, some threads would have one more to read, and
      * an epoch would wait for its first one longer than the program does. */
-    double most = rank / (BATCHES * (double)at_least(m->threads, 1));
-    m->batch = most < BATCH ? at_least((uint64_t)most, 1) : BATCH;
-    if (s->marked && s->count)
-        m->batch = at_least(rounded(ceil(all / (double)s->count - 1e-9)), 1);
-    else
+    m->batch = rounded(stk_batch_of(m->a, all, rank, (double)m->threads));
+    if (!s->marked || !s->count)
         stk_rp_say(m, "training.batch",
                    "training.batch: no step is marked (stoker.step()); %llu sample%s per step",
                    (unsigned long long)m->batch, m->batch == 1 ? "" : "s");
@@ -216,46 +207,6 @@ static void find_others(struct rp_model *m)
 
 /* ---- times ---------------------------------------------------------------------------------- */
 
-/* CPU time in calls, which a replay makes itself: estimated, where no process says it. */
-static double calls_cpu_s(const struct stk_analysis *a)
-{
-    const uint64_t *c = a->job.n.c;
-    double calls = (double)(c[STK_C_READS] + c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
-    return fmin(a->job.io_s, calls * CALL_S + (double)c[STK_C_READ_BYTES] / COPY_BPS);
-}
-
-/* CPU time of the start, of which only the duration is known. A start is nearly all computing, but
- * on a busy machine it takes longer than its CPU time: then it has its share of it. */
-static double start_cpu_s(const struct stk_loop *l, double cpu_s)
-{
-    double busy_s = l->start_s + fmax(0, l->compute_s);
-    return l->start_s <= MOST_OF * cpu_s || busy_s <= 0 ? l->start_s : cpu_s * l->start_s / busy_s;
-}
-
-/* CPU time of a process after its start, outside the kernel where that is known: a replay makes the
- * calls, but does not decode. */
-static double own_cpu_s(const struct stk_prof_proc *q, double start_s)
-{
-    double all = fmax(0, q->cpu_s - start_s);
-    return q->user_s > 0 ? all * q->user_s / q->cpu_s : all;
-}
-
-/* Of the workers, or of all processes that read. */
-static double readers_cpu_s(const struct rp_model *m)
-{
-    const struct stk_profile *p = m->a->p;
-    bool known = false;
-    double s = 0;
-    for (size_t i = 0; i < p->nprocs; i++) {
-        const struct stk_prof_proc *q = &p->proc[i];
-        if (m->workers ? !q->worker : !q->read_bytes)
-            continue;
-        s += own_cpu_s(q, m->workers ? m->begin_s : start_cpu_s(&m->a->loop, q->cpu_s));
-        known = known || q->user_s > 0;
-    }
-    return known ? s : fmax(0, s - calls_cpu_s(m->a));
-}
-
 static double steps_of(const struct rp_model *m)
 {
     double rank = (double)(m->files * m->per_file) / (m->same ? 1 : (double)m->ranks);
@@ -270,11 +221,10 @@ static void find_times(struct rp_model *m)
     /* The loop starts workers. */
     double busy =
         fmax(0, stk_compute_of(m->a) - m->start_s * (double)m->starts / (double)m->ranks);
-    double cpu = readers_cpu_s(m);
-    if (!m->threads) /* one thread does everything: what is not CPU time is a wait */
-        cpu = fmin(cpu, busy * (double)m->ranks);
+    double decode = stk_decode_of(m->a);
+    double cpu = m->threads ? stk_readers_cpu_s(m->a, m->begin_s) : decode * (double)m->ranks;
     m->think_s = cpu / (double)m->replayed;
-    double rest = m->threads ? busy : busy - cpu / (double)m->ranks;
+    double rest = m->threads ? busy : busy - decode;
     m->compute_s = fmax(0, rest) / fmax(1, steps_of(m));
     if (!(m->a->p->source->knows & STK_KNOWS_WAITS))
         stk_rp_say(m, NULL,

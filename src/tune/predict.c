@@ -83,6 +83,7 @@ void stk_tune_measure_storage(struct stk_tuner *t)
     if (t->s.source &&
         stk_measure_data(t->s.source, t->s.fs->name, t->s.fs->memory, &how, &m) == 0)
         take(&t->s.storage, &m.storage, t->s.fs);
+    t->s.storage.memory = t->s.storage.memory || t->s.cached;
     measure_beside(t, &how);
     take_pilot(&t->s);
     for (size_t i = 0; i < t->s.nnear; i++)
@@ -214,23 +215,33 @@ static double program_io_seconds(const struct stk_tune_subject *s, const struct 
     return stk_work_s(y->st, &b);
 }
 
-/* The same by stoker's loader, with all CPUs. What is read beside the dataset stays as it is, and so
- * does what else the program does with a sample, unless it only decodes pictures. */
-static double loader_io_seconds(const struct stk_tune_subject *s, const struct way *y)
+/* What is read beside the dataset, and what else the program does with a sample, unless it only
+ * decodes pictures: the loader leaves that to the threads that have done it so far. */
+static struct stk_work beside_loader(const struct stk_tune_subject *s, const struct way *y)
 {
-    struct stk_work b = of_workload(s, y->w), rest = of_groups(y->w, 1);
-    double cpus = cpus_of(s), think = y->w->reader.decode ? 0 : think_seconds(y->w);
-    double bytes = once_bytes(s, y, b.bytes - rest.bytes), decode = loader_seconds(s, y, bytes);
+    struct stk_work rest = of_groups(y->w, 1);
+    rest.cpu_s = y->w->reader.decode ? 0 : think_seconds(y->w);
+    rest.lanes = lanes_of(s, y->w);
+    rest.cpus = cpus_of(s);
+    rest.clients = (double)s->ranks;
+    return rest;
+}
+
+/* The same by stoker's loader, with all CPUs. */
+static double loader_io_seconds(const struct stk_tune_subject *s, const struct way *y,
+                                const struct stk_work *rest)
+{
+    struct stk_work b = of_workload(s, y->w);
+    double bytes = once_bytes(s, y, b.bytes - rest->bytes), decode = loader_seconds(s, y, bytes);
     struct stk_work io = stk_loader_work(y->st, bytes * y->shrunk);
     if (!y->packed) {
         io.opens = b.opens;
         io.asks = b.asks;
         io.requests = b.requests;
     }
-    io.clients = rest.clients = (double)s->ranks;
-    rest.lanes = lanes_of(s, y->w);
-    double beside = stk_slower(stk_work_s(y->st, &rest), think / fmin(rest.lanes, cpus));
-    return stk_slower(stk_loader_io_s(y->st, &io, think + decode, cpus), beside);
+    io.clients = (double)s->ranks;
+    double think = y->w->reader.threads ? rest->cpu_s : 0; /* on the same CPUs */
+    return stk_loader_io_s(y->st, &io, think + decode, cpus_of(s));
 }
 
 /* Seconds in which the loader reads the data of its first batch: nothing is computed meanwhile. Its
@@ -267,24 +278,37 @@ static double step_in_memory(const struct stk_tune_subject *s, const struct way 
                              : compute + think;
 }
 
+/* Threads take the loader's batches while the program computes, or it does all of that itself. */
+static double loader_epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
+{
+    struct stk_work rest = beside_loader(s, y);
+    double steps = steps_of(s, y), compute = stk_dist_mean(&y->w->training.compute);
+    double epochs = (double)y->w->training.epochs, beside = stk_work_s(y->st, &rest);
+    double io = loader_io_seconds(s, y, &rest);
+    if (y->w->reader.threads)
+        io = stk_slower(io, beside);
+    else
+        compute += y->slower * beside;
+    return stk_loader_start_s(y->st) / epochs +
+           stk_run_ahead_s(steps * compute, y->slower * steps * io, first_window(s, y) / epochs);
+}
+
 /* Seconds of an epoch without checkpoints; I/O takes y->slower times as long as the model says. */
 static double epoch_seconds(const struct stk_tune_subject *s, const struct way *y)
 {
     const struct stk_workload *w = y->w;
     double steps = steps_of(s, y), compute = stk_dist_mean(&w->training.compute);
-    double io = y->slower * (y->loader ? loader_io_seconds(s, y) : program_io_seconds(s, y));
-    double epochs = (double)w->training.epochs;
+    double epochs = (double)w->training.epochs, lanes = lanes_of(s, w);
     if (stk_workload_loads_first(w))
         return steps * (step_in_memory(s, y, compute) + y->slower * load_seconds(s, y) / epochs);
-    if (isnan(io))
-        return NAN;
     if (y->loader)
-        return stk_loader_start_s(y->st) / epochs +
-               stk_loader_run_s(steps * compute, steps * io, first_window(s, y) / epochs);
+        return loader_epoch_seconds(s, y);
+    double io = y->slower * steps * program_io_seconds(s, y);
     if (!w->reader.threads) /* one after the other */
-        return steps * (compute + io);
-    double first = w->reader.epochs == STK_EPOCHS_AHEAD ? 0 : io * lanes_of(s, w); /* alone */
-    return start_seconds(w) + first + steps * fmax(compute, io);
+        return steps * compute + io;
+    double first = stk_first_batch_s(io, lanes, steps); /* of the next epoch, it is read ahead */
+    first /= w->reader.epochs == STK_EPOCHS_AHEAD ? epochs : 1;
+    return start_seconds(w) + stk_run_ahead_s(steps * compute, io, first);
 }
 
 /* ---- a candidate ---------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "model/work.h"
 #include "stoker.h"
 #include "tune/kinds.h"
 
@@ -45,12 +46,8 @@ static uint64_t most_threads(const struct stk_tune_subject *s)
     return w->access.sharing == STK_SHARING_OWN ? w->dataset.files / s->ranks : 1;
 }
 
-/* To start a worker process of PyTorch takes 6 to 12 ms, and so does the worker until it reads. A
- * profile of a program that has no workers does not know it. */
-#define WORKER_START "12ms"
-
 /* Workers of a DataLoader are processes that read an epoch when it is asked for; the patch lets them
- * stay for the next one. */
+ * stay for the next one. A profile of a program that has none does not know how long a start takes. */
 static int start_workers(struct stk_tuner *t, struct stk_tune_change *c, struct stk_err *err)
 {
     const struct stk_workload *w = &t->s.w;
@@ -60,9 +57,9 @@ static int start_workers(struct stk_tuner *t, struct stk_tune_change *c, struct 
     if (unknown || w->reader.epochs == STK_EPOCHS_RESTART)
         rc = stk_tune_set(t, c, err, "reader.epochs=asked");
     if (!rc && unknown)
-        rc = stk_tune_set(t, c, err, "reader.start=" WORKER_START);
+        rc = stk_tune_set(t, c, err, "reader.start=%.9fs", STK_WORKER_START_S);
     if (!rc && unknown)
-        rc = stk_tune_set(t, c, err, "reader.begin=" WORKER_START);
+        rc = stk_tune_set(t, c, err, "reader.begin=%.9fs", STK_WORKER_START_S);
     return rc;
 }
 

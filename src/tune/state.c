@@ -70,6 +70,7 @@ static const struct stk_jfield storage_fields[] = {
     STORAGE(TEXT, "file_system", fs),
     STORAGE(FLAG, "network", network),
     STORAGE(FLAG, "served", served),
+    STORAGE(FLAG, "memory", memory),
     STORAGE(REAL, "open_s", open_s),
     STORAGE(REAL, "ask_s", ask_s),
     STORAGE(REAL, "create_s", create_s),

@@ -96,6 +96,15 @@ def test_more_readers(promised):
     assert near(tuned["threads-4"], 512 * 2 * LATENCY)
 
 
+def test_more_readers_while_the_job_computes(promised):
+    """Readers read ahead: beside 1 s of computing, only the first of 16 batches is waited for. It takes one reader as
+    long as four batches take all of them."""
+    advised, tuned, _ = promised(512, 64 << 10, 1, "threads")
+    assert near(advised["read-parallelism"], tuned["threads-4"])
+    transfer = 512 * (64 << 10) / RATE
+    assert near(tuned["threads-4"], 512 * 2 * LATENCY + transfer - 4 / 16 * transfer)
+
+
 def test_staging(promised, stoker, tmp_path):
     """An epoch from the source takes what the log says, for stage as for tune: one thread waits for each request."""
     _, _, log = promised(512, 64 << 10, 0, "threads")

@@ -200,6 +200,7 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     f->ranks += u.reads > 0;
     s->proc[proc].kernel_read_bytes += c[STK_C_READ_BYTES];
     s->proc[proc].seen_read_bytes += c[STK_C_READ_BYTES];
+    s->proc[proc].read_bytes += c[STK_C_READ_BYTES];
     double io = u.reads * u.read_s + u.meta_s + u.write_s;
     s->proc[proc].io_sum_s += io;
     s->proc[proc].io_union_s += io;

@@ -88,11 +88,42 @@ static void requests_are_those_that_wait(void)
     struct stk_work w = stk_work_of(&a.file[0]);
     CHECK_NEAR(w.requests, 256, 0.001);
     CHECK_NEAR(w.bytes, 64 * MB, 0.001);
-    CHECK(w.memory_s < 0.05);
+    CHECK(w.cpu_s < 0.05);
     /* The kernel cuts longer reads into the same requests: they save the calls only. */
     struct stk_storage st = stk_storage_fit(&a, "nfs", STK_REACH_SHARED);
     struct stk_work large = stk_work_read(&st, 64 * MB, 4 * MB);
     CHECK(stk_work_saved_s(&st, 0.4, &w, &large) < 0.05);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
+/* 100 s of one thread, of which it reads for 1 s and is on the CPU for 10: for 8 outside the kernel. */
+static void one_thread(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 100, 1);
+    set_use(&s, 0, set_file(&s, "/n/a.bin", "nfs", 64 * MB), (struct use){.reads = 1000, .bytes = 4096, .read_s = 1e-3});
+    s.proc[0].user_s = 8;
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    CHECK(stk_reads_in_turn(&a));
+    CHECK_NEAR(stk_compute_of(&a), 99, 0.001);
+    CHECK_NEAR(stk_decode_of(&a), 8, 0.001);
+    CHECK_NEAR(stk_batch_of(&a, 3000, 1000, 0), 32, 0);
+    CHECK_NEAR(stk_batch_of(&a, 3000, 1000, 4), 15, 0); /* 16 batches of each reader */
+    a.steps.marked = true;
+    a.steps.count = 60;
+    CHECK_NEAR(stk_batch_of(&a, 3000, 1000, 4), 50, 0);
+    stk_analysis_release(&a);
+    /* Of workers, what they decode is their own, and the loop computes in all of its time. */
+    set_use(&s, set_worker(&s, 0, 4), set_file(&s, "/n/b.bin", "nfs", 64 * MB),
+            (struct use){.reads = 1000, .bytes = 4096, .read_s = 1e-3});
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    CHECK(!stk_reads_in_turn(&a));
+    CHECK_NEAR(stk_decode_of(&a), 0, 0);
+    s.proc[1].user_s = 3;
+    CHECK_NEAR(stk_readers_cpu_s(&a, 0), 3, 0.001);
+    CHECK_NEAR(stk_readers_cpu_s(&a, 2), 1.5, 0.001); /* two of the four before it began */
     stk_analysis_release(&a);
     set_release(&s);
 }
@@ -103,5 +134,6 @@ int main(int argc, char **argv)
     CHECK_RUN(fit_finds_the_numbers);
     CHECK_RUN(a_stall_is_not_the_storage);
     CHECK_RUN(requests_are_those_that_wait);
+    CHECK_RUN(one_thread);
     return CHECK_DONE();
 }

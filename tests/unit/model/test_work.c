@@ -41,7 +41,6 @@ static void terms(void)
     NEAR(WORK(&slow, .asks = 10), 0.01);
     NEAR(WORK(&slow, .requests = 10), 0.01);
     NEAR(WORK(&slow, .bytes = 1e8), 0.1);
-    NEAR(WORK(&slow, .memory_s = 3), 3);
     NEAR(WORK(&slow, .cpu_s = 3), 3);
     NEAR(WORK(&slow, .creates = 4), 0.02);
     NEAR(WORK(&slow, .written = 1e8), 0.2);
@@ -58,6 +57,31 @@ static void terms(void)
     /* 256 windows of 1 ms, or 67 ms. */
     struct stk_work w = stk_work_read(&slow, 64 * MB, 4 * MB);
     NEAR(stk_work_s(&slow, &w), 0.256);
+}
+
+/* Calls on storage in memory are CPU work: 16 threads on two CPUs are no faster than two. */
+static void memory(void)
+{
+    struct stk_storage st = {.memory = true, .served = true, .open_s = 20e-6, .latency_s = 10e-6, .read_Bps = 1e9};
+    NEAR(WORK(&st, .opens = 1000, .requests = 1000, .bytes = 1e7), 0.04); /* 30 ms, and 10 of copies */
+    NEAR(WORK(&st, .opens = 1000, .requests = 1000, .bytes = 1e7, .lanes = 16, .cpus = 2), 0.02);
+    NEAR(WORK(&st, .opens = 1000, .requests = 1000, .bytes = 1e7, .cpu_s = 0.02, .lanes = 16, .cpus = 2), 0.03);
+    /* The loader's as well: 1000 opens of 30 us, and the copies of 10 ms. */
+    struct stk_work w = {.opens = 1000, .requests = 1000, .bytes = 1e7, .lanes = 32};
+    NEAR(stk_loader_io_s(&st, &w, 0, 2), 0.02);
+    st.memory = false; /* FUSE: the server may wait */
+    NEAR(WORK(&st, .opens = 1000, .requests = 1000, .bytes = 1e7, .lanes = 16, .cpus = 2), 0.01);
+}
+
+/* A program that computes beside its readers. */
+static void a_program(void)
+{
+    NEAR(stk_run_ahead_s(10, 4, 0.5), 10.5); /* hidden, but for the first batch */
+    NEAR(stk_run_ahead_s(10, 40, 0.5), 40);
+    /* 20 batches in 4 s: one reader of four needs 0.8 s for its first, and one alone 0.2 s. */
+    NEAR(stk_first_batch_s(4, 4, 20), 0.8);
+    NEAR(stk_first_batch_s(4, 0, 20), 0.2);
+    NEAR(stk_first_batch_s(4, 16, 2), 4); /* no more than all of it */
 }
 
 /* A stream, a client, and all of them. */
@@ -84,14 +108,14 @@ static void unknown_rates(void)
     NEAR(WORK(&st, .requests = 10), 0.01);
     NEAR(WORK(&st, .requests = 10, .bytes = 1), NAN);
     NEAR(WORK(&st, .requests = 10, .written = 1), NAN);
-    NEAR(stk_loader_run_s(10, NAN, 1), NAN);
-    NEAR(stk_loader_run_s(10, 1, NAN), NAN);
+    NEAR(stk_run_ahead_s(10, NAN, 1), NAN);
+    NEAR(stk_run_ahead_s(10, 1, NAN), NAN);
 }
 
 static void sums(void)
 {
     struct stk_work all = {0}, w = {.opens = 1,    .asks = 2,     .requests = 3, .bytes = 4e6, .creates = 5,
-                                    .written = 6e6, .memory_s = 7, .cpu_s = 8,    .lanes = 2,   .piped = true};
+                                    .written = 6e6, .cpu_s = 8,    .lanes = 2,   .piped = true};
     stk_work_add(&all, &w);
     stk_work_add(&all, &w);
     CHECK(all.piped && all.lanes == 0);
@@ -153,8 +177,8 @@ static void the_loader(void)
     st.served = true;
     NEAR(stk_loader_io_s(&st, &w, 3, 2), 2.5);
     /* Reading is hidden behind computing, but for the first window; or it takes longer. */
-    NEAR(stk_loader_run_s(10, 4, 1), 11);
-    NEAR(stk_loader_run_s(10, 40, 1), 40);
+    NEAR(stk_run_ahead_s(10, 4, 1), 11);
+    NEAR(stk_run_ahead_s(10, 40, 1), 40);
 }
 
 /* The options of the loader and what is predicted of it are the same numbers. */
@@ -224,6 +248,8 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(terms);
+    CHECK_RUN(memory);
+    CHECK_RUN(a_program);
     CHECK_RUN(rates);
     CHECK_RUN(unknown_rates);
     CHECK_RUN(sums);
