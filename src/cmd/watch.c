@@ -546,7 +546,7 @@ static int watch_job(struct stk_run *run, const char *id)
         stk_watch_text(&screen, &b);
         if (s->once)
             stk_say(run, "%s", stk_buf_cstr(&b));
-        stk_watch_json(&screen, &run->json);
+        stk_fields_put(stk_watch_kind.fields, &screen, &run->json);
         stk_buf_release(&b);
     }
     for (size_t i = 0; i < v.nparts; i++)

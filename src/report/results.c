@@ -11,6 +11,7 @@
 #include "report/job.h"
 #include "report/scale.h"
 #include "report/stage.h"
+#include "report/watch.h"
 #include "result/page.h"
 
 extern const struct stk_result_kind stk_look_bench_result, stk_look_profile_result,
@@ -23,7 +24,7 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_formats_kind, &stk_version_kind, &stk_bench_kind,
     &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind,
     &stk_scale_kind,   &stk_job_kind,
-    &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
+    &stk_watch_kind, &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
     &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,
     NULL};
 

@@ -1,4 +1,5 @@
-/* watch.c - a running job as a screen of text, as a sentence, and as JSON. */
+/* watch.c - a running job as a result that is not complete yet: what it has and uses now, node by
+ * node, and its busiest processes. */
 #include "report/watch.h"
 
 #include <math.h>
@@ -6,175 +7,148 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "base/units.h"
-#include "result/grid.h"
 #include "report/json_priv.h"
-#include "report/report_priv.h"
+#include "result/blocks.h"
+#include "result/screen.h"
 
-#define BAR_COLUMNS 20
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 struct totals {
     uint64_t processes, threads, memory_bytes;
-    double cpus, gpu_util;
+    double cpus, gpu_util; /* NaN: unknown */
     int64_t gpu_memory_bytes, gpu_total_bytes;
-    size_t gpus, gpus_known;
+    size_t gpus, gpus_known, silent;
 };
 
-static struct totals add_up(const struct stk_watch_screen *s)
+static void add_gpu(struct totals *t, const struct stk_gpu *gpu)
 {
-    struct totals t = {.cpus = -1, .gpu_util = -1};
-    double util = 0;
-    for (size_t i = 0; i < s->nnodes; i++) {
-        const struct stk_watch_node *n = &s->node[i];
-        if (n->silent)
-            continue;
-        t.processes += n->processes;
-        t.threads += n->threads;
-        t.memory_bytes += n->memory_bytes;
-        if (n->cpus >= 0)
-            t.cpus = (t.cpus > 0 ? t.cpus : 0) + n->cpus;
-        t.gpus += n->ngpus;
-        for (size_t k = 0; k < n->ngpus; k++) {
-            if (n->gpu[k].util >= 0) {
-                util += n->gpu[k].util;
-                t.gpus_known++;
-            }
-            if (n->gpu[k].total_bytes > 0) {
-                t.gpu_memory_bytes += n->gpu[k].memory_bytes;
-                t.gpu_total_bytes += n->gpu[k].total_bytes;
-            }
-        }
+    t->gpus++;
+    if (gpu->util >= 0) {
+        t->gpu_util = ((isnan(t->gpu_util) ? 0 : t->gpu_util * (double)t->gpus_known) + gpu->util) /
+                      (double)(t->gpus_known + 1);
+        t->gpus_known++;
     }
-    if (t.gpus_known)
-        t.gpu_util = util / (double)t.gpus_known;
+    if (gpu->total_bytes > 0) {
+        t->gpu_memory_bytes += gpu->memory_bytes;
+        t->gpu_total_bytes += gpu->total_bytes;
+    }
+}
+
+/* Numbers of a silent node are old. */
+static struct totals add_up(const struct stk_watch_node *node, size_t n)
+{
+    struct totals t = {.cpus = NAN, .gpu_util = NAN};
+    for (; n; n--, node++) {
+        t.silent += node->silent;
+        if (node->silent)
+            continue;
+        t.processes += node->processes;
+        t.threads += node->threads;
+        t.memory_bytes += node->memory_bytes;
+        if (node->cpus >= 0)
+            t.cpus = (isnan(t.cpus) ? 0 : t.cpus) + node->cpus;
+        for (size_t k = 0; k < node->ngpus; k++)
+            add_gpu(&t, &node->gpu[k]);
+    }
     return t;
 }
 
-/* ---- the head ----------------------------------------------------------------------------- */
-
-/* If the line is too long, cuts the names of the nodes, then that of the job. */
-static void put_head(const struct stk_watch_screen *s, struct stk_buf *out)
-{
-    const struct stk_slurm_job *j = s->job;
-    struct stk_grid g;
-    struct stk_buf label = STK_BUF_INIT, name = STK_BUF_INIT, nodes = STK_BUF_INIT;
-    char state[96], a[32], b[32];
-    snprintf(state, sizeof state, "%s %s%s%s", stk_slurm_state_name(j->state),
-             stk_word_clock(j->elapsed_s, a, sizeof a),
-             j->limit_s > 0 && j->limit_s != INT64_MAX ? " of " : "",
-             j->limit_s > 0 && j->limit_s != INT64_MAX
-                 ? stk_word_clock((double)j->limit_s, b, sizeof b)
-                 : "");
-    stk_buf_puts(&label, "job ");
-    stk_text_escape(&label, j->label, strlen(j->label), 20);
-    stk_grid_init(&g, "lele");
-    stk_grid_row(&g, stk_buf_cstr(&label), stk_word_cut(&name, j->name, 24), state,
-                 stk_word_cut(&nodes, j->nodelist, 40));
-    stk_grid_fit(&g, 0, s->columns);
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
-    stk_buf_release(&label);
-    stk_buf_release(&name);
-    stk_buf_release(&nodes);
-}
-
-static void put_bar(const struct stk_watch_screen *s, const char *name, double part,
-                    const char *text, struct stk_buf *out)
-{
-    char a[24];
-    stk_buf_printf(out, "%-8s%-*s", name, part >= 0 ? 36 : 0, text);
-    if (part >= 0) {
-        stk_grid_box(fmin(part, 1), BAR_COLUMNS, s->utf8, out);
-        snprintf(a, sizeof a, "%.0f %%", fmin(part, 99) * 100);
-        stk_buf_printf(out, " %s", a);
-    }
-    stk_buf_putc(out, '\n');
-}
-
-static void put_totals(const struct stk_watch_screen *s, const struct totals *t,
-                       struct stk_buf *out)
-{
-    const struct stk_slurm_tres *r = &s->job->alloc;
-    char text[120], a[32], b[32];
-    if (t->cpus >= 0)
-        snprintf(text, sizeof text, "%.2f of %lld busy, %llu threads", t->cpus, (long long)r->cpus,
-                 (unsigned long long)t->threads);
-    else
-        snprintf(text, sizeof text, "%llu threads", (unsigned long long)t->threads);
-    put_bar(s, "CPU", t->cpus >= 0 && r->cpus > 0 ? t->cpus / (double)r->cpus : -1, text, out);
-    stk_format_size(t->memory_bytes, a, sizeof a);
-    if (r->memory_bytes > 0)
-        snprintf(text, sizeof text, "%s of %s", a,
-                 stk_format_size((uint64_t)r->memory_bytes, b, sizeof b));
-    else
-        snprintf(text, sizeof text, "%s", a);
-    put_bar(s, "memory",
-            r->memory_bytes > 0 ? (double)t->memory_bytes / (double)r->memory_bytes : -1, text,
-            out);
-    if (t->gpus) {
-        snprintf(text, sizeof text, "%zu, %s of %s", t->gpus,
-                 stk_format_size((uint64_t)t->gpu_memory_bytes, a, sizeof a),
-                 stk_format_size((uint64_t)t->gpu_total_bytes, b, sizeof b));
-        put_bar(s, "GPU", t->gpu_util, text, out);
-    } else if (r->gpus > 0) {
-        snprintf(text, sizeof text, "%lld, whose use is unknown (no NVML)", (long long)r->gpus);
-        put_bar(s, "GPU", -1, text, out);
-    }
-}
-
-/* ---- tables ------------------------------------------------------------------------------- */
-
-static const char *busy_text(double v, char *buf, size_t size)
-{
-    snprintf(buf, size, v >= 0 ? "%.2f" : "-", v);
-    return buf;
-}
+/* ---- nodes ---------------------------------------------------------------------------------- */
 
 /* "node1", or "node1 +2": of the third part of a heterogeneous job. */
-static const char *host_cell(struct stk_buf *cell, const struct stk_watch_node *n)
+static void put_host(const struct stk_watch_node *n, struct stk_jw *w)
 {
     char text[sizeof n->host + 24];
-    if (n->part < 0)
-        return stk_word_cut(cell, n->host, sizeof n->host);
-    snprintf(text, sizeof text, "%s +%lld", n->host, (long long)n->part);
-    return stk_word_cut(cell, text, sizeof text);
+    snprintf(text, sizeof text, n->part < 0 ? "%s" : "%s +%lld", n->host, (long long)n->part);
+    stk_jw_str(w, text);
 }
 
-static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
+static void node_name(const void *base, struct stk_jw *w)
 {
-    struct stk_grid g;
-    struct stk_buf name = STK_BUF_INIT;
-    stk_grid_init(&g, "brrrrrr");
-    stk_grid_row(&g, "node", "processes", "threads", "CPUs busy", "memory", "GPU busy",
-                 "GPU memory");
-    /* On a terminal, half of the lines are for processes. */
-    size_t shown = s->rows && s->nnodes > s->rows / 2 ? s->rows / 2 : s->nnodes;
-    for (size_t i = 0; i < shown; i++) {
-        const struct stk_watch_node *n = &s->node[i];
-        if (n->silent) {
-            stk_grid_row(&g, host_cell(&name, n), "no answer", "-", "-", "-", "-", "-");
-            continue;
-        }
-        struct stk_watch_screen one = *s;
-        char p[24], t[24], c[24], m[32], u[24], gm[32];
-        one.node = n;
-        one.nnodes = 1;
-        struct totals sum = add_up(&one);
-        snprintf(p, sizeof p, "%u", n->processes);
-        snprintf(t, sizeof t, "%u", n->threads);
-        stk_grid_row(&g, host_cell(&name, n), p, t, busy_text(n->cpus, c, sizeof c),
-                     stk_format_size(n->memory_bytes, m, sizeof m),
-                     stk_word_share(sum.gpu_util, u, sizeof u),
-                     sum.gpu_total_bytes > 0
-                         ? stk_format_size((uint64_t)sum.gpu_memory_bytes, gm, sizeof gm)
-                         : "-");
-    }
-    stk_grid_fit(&g, 0, s->columns);
-    stk_grid_render(&g, 0, out);
-    if (shown < s->nnodes)
-        stk_buf_printf(out, "and %zu more nodes\n", s->nnodes - shown);
-    stk_grid_release(&g);
-    stk_buf_release(&name);
+    put_host(base, w);
+}
+
+#define OF_NODE(name, expression) STK_NUMBER_OF(name, struct stk_watch_node, expression)
+#define IF_HEARD(v)               (r->silent ? NAN : (double)(v))
+OF_NODE(node_processes, IF_HEARD(r->processes))
+OF_NODE(node_threads, IF_HEARD(r->threads))
+OF_NODE(node_cpus, IF_HEARD(r->cpus >= 0 ? r->cpus : NAN))
+OF_NODE(node_memory, IF_HEARD(r->memory_bytes))
+OF_NODE(node_gpu_util, add_up(r, 1).gpu_util)
+OF_NODE(node_gpu_memory, add_up(r, 1).gpus ? (double)add_up(r, 1).gpu_memory_bytes : NAN)
+
+static const struct stk_result_field node_fields[] = {
+    {"node", "node", STK_U_TEXT, .put = node_name, .flags = STK_F_CUT},
+    {"processes", "processes", STK_U_COUNT, .number = node_processes, .none = "no answer"},
+    {"threads", "threads", STK_U_COUNT, .number = node_threads},
+    {"cpus", "CPUs busy", STK_U_PLAIN, .number = node_cpus},
+    {"memory_bytes", "memory", STK_U_BYTES, .number = node_memory},
+    {"gpu_util", "GPU busy", STK_U_SHARE, .number = node_gpu_util, .flags = STK_F_IF_SET},
+    {"gpu_memory_bytes", "GPU memory", STK_U_BYTES, .number = node_gpu_memory,
+     .flags = STK_F_IF_SET},
+    {NULL}};
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+struct line {
+    const struct stk_watch_node *node;
+    const struct stk_watch_process *p;
+};
+
+static void process_node(const void *base, struct stk_jw *w)
+{
+    put_host(((const struct line *)base)->node, w);
+}
+
+static void process_pid(const void *base, struct stk_jw *w)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)((const struct line *)base)->p->pid);
+    stk_jw_str(w, text);
+}
+
+static void process_command(const void *base, struct stk_jw *w)
+{
+    const struct stk_watch_process *p = ((const struct line *)base)->p;
+    char text[sizeof p->command + 32];
+    snprintf(text, sizeof text, "%s%s", p->command, p->hangs ? " (hangs: not readable)" : "");
+    stk_jw_str(w, text);
+}
+
+#define OF_PROCESS(name, expression) STK_NUMBER_OF(name, struct line, expression)
+OF_PROCESS(process_rank, (double)r->p->rank)
+OF_PROCESS(process_threads, r->p->threads)
+OF_PROCESS(process_cpus, r->p->cpus)
+OF_PROCESS(process_memory, (double)r->p->memory_bytes)
+OF_PROCESS(process_gpu_memory, (double)r->p->gpu_memory_bytes)
+STK_TEXT_OF(process_step, struct line, r->p->step[0] ? r->p->step : NULL)
+STK_TEXT_OF(process_state, struct line, r->p->state)
+
+static const struct stk_result_field process_fields[] = {
+    {"node", "node", STK_U_TEXT, .put = process_node, .flags = STK_F_CUT},
+    {"pid", "pid", STK_U_TEXT, .put = process_pid},
+    {"step", "step", STK_U_TEXT, .put = process_step},
+    {"rank", "rank", STK_U_COUNT, .number = process_rank, .flags = STK_F_KNOWN},
+    {"threads", "threads", STK_U_COUNT, .number = process_threads},
+    {"cpus", "CPUs", STK_U_PLAIN, .number = process_cpus, .flags = STK_F_KNOWN},
+    {"memory_bytes", "memory", STK_U_BYTES, .number = process_memory},
+    {"gpu_memory_bytes", "GPU mem", STK_U_BYTES, .number = process_gpu_memory,
+     .flags = STK_F_KNOWN | STK_F_IF_SET},
+    {"state", "", STK_U_TEXT, .put = process_state},
+    {"command", "command", STK_U_TEXT, .put = process_command, .flags = STK_F_CUT_END},
+    {NULL}};
+
+static int by_cpu(const void *a, const void *b)
+{
+    double x = ((const struct line *)a)->p->cpus, y = ((const struct line *)b)->p->cpus;
+    return (x < y) - (x > y);
+}
+
+static int by_memory(const void *a, const void *b)
+{
+    uint64_t x = ((const struct line *)a)->p->memory_bytes,
+             y = ((const struct line *)b)->p->memory_bytes;
+    return (x < y) - (x > y);
 }
 
 static size_t processes_of(const struct stk_watch_node *n)
@@ -182,138 +156,160 @@ static size_t processes_of(const struct stk_watch_node *n)
     return n->silent ? 0 : n->nprocesses;
 }
 
-struct line {
-    const struct stk_watch_node *node;
-    const struct stk_watch_process *p;
-};
-
-static int by_cpu(const void *a, const void *b)
+static void put_processes(const void *base, struct stk_jw *w)
 {
-    const struct stk_watch_process *x = ((const struct line *)a)->p,
-                                   *y = ((const struct line *)b)->p;
-    return (x->cpus < y->cpus) - (x->cpus > y->cpus);
-}
-
-static int by_memory(const void *a, const void *b)
-{
-    const struct stk_watch_process *x = ((const struct line *)a)->p,
-                                   *y = ((const struct line *)b)->p;
-    return (x->memory_bytes < y->memory_bytes) - (x->memory_bytes > y->memory_bytes);
-}
-
-static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
-{
-    struct stk_buf host = STK_BUF_INIT, step = STK_BUF_INIT, command = STK_BUF_INIT;
-    const struct stk_watch_process *p = l->p;
-    char pid[24], rank[24], threads[24], cpus[24], mem[32], gpu[32];
-    snprintf(pid, sizeof pid, "%lld", (long long)p->pid);
-    snprintf(rank, sizeof rank, p->rank >= 0 ? "%lld" : "-", (long long)p->rank);
-    snprintf(threads, sizeof threads, "%u", p->threads);
-    host_cell(&host, l->node);
-    stk_word_cut(&step, p->step[0] ? p->step : "-", 12);
-    if (p->hangs) {
-        char text[sizeof p->command + 32];
-        snprintf(text, sizeof text, "%s (hangs: not readable)", p->command);
-        stk_word_cut(&command, text, sizeof text);
-    } else
-        stk_word_cut(&command, p->command, sizeof p->command);
-    busy_text(p->cpus, cpus, sizeof cpus);
-    stk_format_size(p->memory_bytes, mem, sizeof mem);
-    snprintf(gpu, sizeof gpu, "-");
-    if (p->gpu_memory_bytes >= 0)
-        stk_format_size((uint64_t)p->gpu_memory_bytes, gpu, sizeof gpu);
-    /* A grid without the column for GPUs ignores the last cell. */
-    stk_grid_row(g, stk_buf_cstr(&host), pid, stk_buf_cstr(&step), rank, threads, cpus, mem,
-                 gpus ? gpu : p->state, gpus ? p->state : stk_buf_cstr(&command),
-                 stk_buf_cstr(&command));
-    stk_buf_release(&host);
-    stk_buf_release(&step);
-    stk_buf_release(&command);
-}
-
-static void put_processes(const struct stk_watch_screen *s, size_t rows, struct stk_buf *out)
-{
+    const struct stk_watch_screen *s = base;
     size_t n = 0, k = 0;
-    struct stk_grid g;
     for (size_t i = 0; i < s->nnodes; i++)
         n += processes_of(&s->node[i]);
-    struct line *line = malloc((n ? n : 1) * sizeof *line);
-    if (!line) {
-        out->fail = true;
-        return;
-    }
-    for (size_t i = 0; i < s->nnodes; i++)
+    struct line *line = malloc((n + 1) * sizeof *line);
+    for (size_t i = 0; line && i < s->nnodes; i++)
         for (size_t j = 0; j < processes_of(&s->node[i]); j++)
             line[k++] = (struct line){&s->node[i], &s->node[i].process[j]};
-    qsort(line, n, sizeof *line, s->sort == STK_WATCH_BY_MEMORY ? by_memory : by_cpu);
-    bool gpus = false;
-    for (size_t i = 0; i < n; i++)
-        gpus = gpus || line[i].p->gpu_memory_bytes >= 0;
-    stk_grid_init(&g, gpus ? "brlrrrrrle" : "brlrrrrle");
-    stk_grid_row(&g, "node", "pid", "step", "rank", "threads", "CPUs", "memory",
-                 gpus ? "GPU mem" : "", gpus ? "" : "command", "command");
-    for (size_t i = 0; i < n && (!rows || i < rows); i++)
-        process_row(&g, &line[i], gpus);
-    stk_grid_fit(&g, 0, s->columns);
-    stk_grid_render(&g, 0, out);
-    stk_grid_release(&g);
+    if (line)
+        qsort(line, k, sizeof *line, s->sort == STK_WATCH_BY_MEMORY ? by_memory : by_cpu);
+    else
+        w->out->fail = true;
+    stk_rows_put(process_fields, line, k, sizeof *line, w);
     free(line);
 }
 
-void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out)
+/* ---- the job -------------------------------------------------------------------------------- */
+
+#define NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_watch_screen, expression)
+#define TEXT(name, expression)   STK_TEXT_OF(name, struct stk_watch_screen, expression)
+#define SUMS                     add_up(r->node, r->nnodes)
+
+static double part(double of, double all)
 {
-    struct totals t = add_up(s);
-    put_head(s, out);
-    put_totals(s, &t, out);
-    stk_buf_putc(out, '\n');
-    put_nodes(s, out);
-    stk_buf_putc(out, '\n');
-    size_t used = (s->rows && s->nnodes > s->rows / 2 ? s->rows / 2 + 1 : s->nnodes) + 8;
-    put_processes(s, !s->rows ? 0 : s->rows > used + 1 ? s->rows - used : 1, out);
+    return all > 0 ? of / all : NAN;
 }
 
-void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out)
+static double known(int64_t v)
 {
-    struct totals t = add_up(s);
-    char a[48], b[48], c[48];
-    size_t silent = 0;
-    for (size_t i = 0; i < s->nnodes; i++)
-        silent += s->node[i].silent;
-    stk_buf_puts(out, stk_word_many(s->nnodes, "node", a, sizeof a));
-    if (silent)
-        stk_buf_printf(out, " (%zu without an answer)", silent);
-    stk_buf_printf(out, ", %s, %s", stk_word_many(t.processes, "process", b, sizeof b),
-                   stk_word_many(t.threads, "thread", c, sizeof c));
-    if (t.cpus >= 0)
-        stk_buf_printf(out, ", %.2f of %lld CPUs busy", t.cpus, (long long)s->job->alloc.cpus);
-    stk_buf_printf(out, ", %s", stk_format_size(t.memory_bytes, c, sizeof c));
-    if (s->job->alloc.memory_bytes > 0)
-        stk_buf_printf(out, " of %s",
-                       stk_format_size((uint64_t)s->job->alloc.memory_bytes, c, sizeof c));
-    if (t.gpu_util >= 0)
-        stk_buf_printf(out, ", GPUs %s busy", stk_word_share(t.gpu_util, a, sizeof a));
+    return v > 0 && v != INT64_MAX ? (double)v : NAN;
 }
 
-void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w)
+TEXT(job_label, r->job->label)
+TEXT(job_name, r->job->name)
+TEXT(job_state, stk_slurm_state_name(r->job->state))
+TEXT(job_nodelist, r->job->nodelist)
+TEXT(gpu_note, !SUMS.gpus && r->job->alloc.gpus > 0 ? "their use is unknown (no NVML)" : NULL)
+NUMBER(elapsed, r->job->elapsed_s)
+NUMBER(limit, known(r->job->limit_s))
+NUMBER(time_share, part(r->job->elapsed_s, known(r->job->limit_s)))
+NUMBER(nodes, (double)r->nnodes)
+NUMBER(silent, (double)SUMS.silent)
+NUMBER(processes, (double)SUMS.processes)
+NUMBER(threads, (double)SUMS.threads)
+NUMBER(cpus_busy, SUMS.cpus)
+NUMBER(cpus_got, (double)r->job->alloc.cpus)
+NUMBER(cpu_share, part(SUMS.cpus, (double)r->job->alloc.cpus))
+NUMBER(memory, (double)SUMS.memory_bytes)
+NUMBER(memory_got, (double)r->job->alloc.memory_bytes)
+NUMBER(memory_share, part((double)SUMS.memory_bytes, (double)r->job->alloc.memory_bytes))
+NUMBER(gpus, (double)SUMS.gpus)
+NUMBER(gpus_got, (double)r->job->alloc.gpus)
+NUMBER(gpu_util, SUMS.gpu_util)
+NUMBER(gpu_memory, SUMS.gpus ? (double)SUMS.gpu_memory_bytes : NAN)
+NUMBER(gpu_total, SUMS.gpus ? (double)SUMS.gpu_total_bytes : NAN)
+
+/* Their entries under "nodes" are old. */
+static void put_silent(const void *base, struct stk_jw *w)
 {
-    struct totals t = add_up(s);
-    stk_jw_put_str(w, "job", s->job->label);
-    stk_jw_put_str(w, "state", stk_slurm_state_name(s->job->state));
-    stk_jw_put_known_f64(w, "elapsed_s", s->job->elapsed_s);
-    stk_jw_put_known_i64(w, "cpus_got", s->job->alloc.cpus);
-    stk_jw_put_known_i64(w, "memory_got_bytes", s->job->alloc.memory_bytes);
-    stk_jw_put_u64(w, "processes", t.processes);
-    stk_jw_put_u64(w, "threads", t.threads);
-    stk_jw_put_known_f64(w, "cpus_busy", t.cpus);
-    stk_jw_put_u64(w, "memory_bytes", t.memory_bytes);
-    stk_jw_put_known_f64(w, "gpu_util", t.gpu_util);
-    put_array(w, "silent_nodes"); /* their entries under "nodes" are old */
+    const struct stk_watch_screen *s = base;
+    stk_jw_open(w, '[');
     for (size_t i = 0; i < s->nnodes; i++)
         if (s->node[i].silent)
             stk_jw_str(w, s->node[i].host);
     stk_jw_close(w, ']');
-    put_array(w, "nodes");
+}
+
+static void put_nodes(const void *base, struct stk_jw *w)
+{
+    const struct stk_watch_screen *s = base;
+    stk_jw_open(w, '[');
     for (size_t i = 0; i < s->nnodes; i++)
         stk_jfields_write(stk_watch_fields, &s->node[i], w);
     stk_jw_close(w, ']');
+}
+
+#define BAR(key, share) {key, "", STK_U_SHARE, .number = share, .joins = "", .flags = STK_F_BAR}
+
+static const struct stk_result_field fields[] = {
+    {"job", "job", STK_U_TEXT, .put = job_label, .say = "job %", .flags = STK_F_HEAD},
+    {"name", "name", STK_U_TEXT, .put = job_name, .flags = STK_F_HEAD | STK_F_IF_SET},
+    {"state", "state", STK_U_TEXT, .put = job_state, .flags = STK_F_HEAD},
+    {"nodelist", "on", STK_U_TEXT, .put = job_nodelist, .flags = STK_F_HEAD | STK_F_IF_SET},
+    {"nodes_total", "runs on", STK_U_COUNT, .number = nodes, .say = "% node(s)"},
+    {"nodes_silent", "", STK_U_COUNT, .number = silent, .joins = " (% without an answer)",
+     .flags = STK_F_IF_SET},
+    {"processes", "", STK_U_COUNT, .number = processes, .joins = ", % process(es)"},
+    {"threads", "", STK_U_COUNT, .number = threads, .joins = ", % thread(s)"},
+    {"elapsed_s", "time", STK_U_SECONDS, .number = elapsed, .flags = STK_F_KNOWN},
+    {"limit_s", "", STK_U_SECONDS, .number = limit, .joins = " of %"},
+    BAR("time_share", time_share),
+    {"cpus_busy", "CPU", STK_U_PLAIN, .number = cpus_busy},
+    {"cpus_got", "", STK_U_COUNT, .number = cpus_got, .joins = " of % CPUs busy",
+     .flags = STK_F_KNOWN},
+    BAR("cpu_share", cpu_share),
+    {"memory_bytes", "memory", STK_U_BYTES, .number = memory},
+    {"memory_got_bytes", "", STK_U_BYTES, .number = memory_got, .joins = " of %",
+     .flags = STK_F_KNOWN},
+    BAR("memory_share", memory_share),
+    {"gpus", "GPU", STK_U_COUNT, .number = gpus, .flags = STK_F_IF_SET},
+    {"gpu_memory_bytes", "", STK_U_BYTES, .number = gpu_memory, .joins = ", %"},
+    {"gpu_total_bytes", "", STK_U_BYTES, .number = gpu_total, .joins = " of %"},
+    BAR("gpu_util", gpu_util),
+    {"gpus_got", NULL, STK_U_COUNT, .number = gpus_got, .flags = STK_F_KNOWN},
+    {"gpu_note", "GPU", STK_U_TEXT, .put = gpu_note},
+    {"silent_nodes", NULL, STK_U_LIST, .put = put_silent},
+    {"nodes", NULL, STK_U_ANY, .put = put_nodes, .meaning = "the last sample of each node"},
+    {"by_node", "nodes", STK_U_TABLE, STK_FROM_ARRAY(struct stk_watch_screen, node, nnodes),
+     .of = node_fields, .by = ""},
+    {"by_process", "processes", STK_U_TABLE, .put = put_processes, .of = process_fields, .by = "",
+     .meaning = "the busiest first"},
+    {NULL}};
+
+static bool takes(const struct stk_jval *result)
+{
+    return stk_json_get(result, "job") != NULL;
+}
+
+static void verdict(const struct stk_jval *result, struct stk_buf *out)
+{
+    stk_buf_printf(out, "Job %.60s: %.60s", stk_pg_text(result, "job", "?"),
+                   stk_pg_text(result, "state", "unknown"));
+}
+
+const struct stk_result_kind stk_watch_kind = {.command = "watch",
+                                               .doing = "Watching",
+                                               .subject = SIZE_MAX,
+                                               .fields = fields,
+                                               .takes = takes,
+                                               .verdict = verdict,
+                                               .fits = true};
+
+static void draw(const struct stk_watch_screen *s, struct stk_screen *screen)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *result;
+    if (stk_result_fill(&stk_watch_kind, s, &arena, &result, NULL) != 0)
+        screen->out->fail = true;
+    else if (screen->line)
+        stk_screen_fields(fields, result, screen);
+    else
+        stk_screen_draw(&stk_watch_kind, result, screen);
+    stk_arena_release(&arena);
+}
+
+void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out)
+{
+    draw(s, &(struct stk_screen){
+                .columns = s->columns, .rows = s->rows, .utf8 = s->utf8, .out = out});
+}
+
+void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out)
+{
+    draw(s, &(struct stk_screen){.line = true, .out = out});
 }

@@ -7,6 +7,7 @@
 
 #include "sched/slurm/slurm.h"
 #include "job/watch.h"
+#include "result/field.h"
 
 enum stk_watch_sort { STK_WATCH_BY_CPU, STK_WATCH_BY_MEMORY };
 
@@ -21,9 +22,8 @@ struct stk_watch_screen {
 
 /* Lines that fit into the columns; at most `rows` of them. */
 void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out);
-/* "2 nodes, 5 processes, 12 threads, 3.9 of 4 CPUs busy, 1.20 GiB of 2.00 GiB" */
+/* "runs on 2 nodes, 5 processes, 12 threads, time 10.0 s, CPU 3.9 of 4 CPUs busy, …" */
 void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out);
-/* Members of the open object. */
-void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w);
+extern const struct stk_result_kind stk_watch_kind; /* of a struct stk_watch_screen */
 
 #endif

@@ -145,7 +145,7 @@ struct stk_result_field {
     /* What is said where nothing would be: of null, or with STK_F_IF_SET of 0, false, and what is
      * empty. NULL: it is not shown. */
     const char *none;
-    /* On the screen, "%" stands for the value, "%%" for a percent sign, and "(s)" for a plural. A field that joins stands in
+    /* On the screen, "%" stands for the value, "%%" for a percent sign, and "(s)" or "(es)" for a plural. A field that joins stands in
      * the line of the field before it, and is not shown if that is not. */
     const char *say, *joins;
     const char *row; /* the title of the line, if several fields stand in it; of a group's first: its own */

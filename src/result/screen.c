@@ -88,9 +88,10 @@ static void put_phrase(const struct stk_result_field *f, const char *phrase, con
             stk_buf_puts(out, tone ? tone : "");
             stk_field_text(f, v, out);
             stk_buf_puts(out, tone ? STK_PLAIN : "");
-        } else if (strncmp(p, "(s)", 3) == 0) {
-            stk_buf_puts(out, v->f == 1 ? "" : "s");
-            p += 2;
+        } else if (strncmp(p, "(s)", 3) == 0 || strncmp(p, "(es)", 4) == 0) {
+            size_t n = strcspn(p, ")");
+            stk_buf_put(out, p + 1, v->f == 1 ? 0 : n - 1);
+            p += n;
         } else {
             stk_buf_putc(out, *p);
         }

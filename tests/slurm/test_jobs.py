@@ -205,7 +205,7 @@ def test_watch_ends_with_the_job(slurm, busy):
     with subprocess.Popen(list(map(str, argv)), env=slurm.env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True) as watch:
         first = watch.stdout.readline()
-        assert re.match(r"2 nodes, \d+ processes, \d+ threads, [\d.]+ of 3 CPUs busy", first), first
+        assert re.match(r"runs on 2 nodes, \d+ processes, \d+ threads, time .*, CPU [\d.]+ of 3 CPUs busy", first), first
         slurm.run("scancel", busy)
         rest = watch.stdout.read()
     assert watch.returncode == 0

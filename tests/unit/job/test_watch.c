@@ -52,8 +52,8 @@ static void a_lost_node_is_not_busy(void)
     node[1].silent = true;
     stk_watch_sentence(&s, &b);
     CHECK_STR(stk_buf_cstr(&b),
-              "2 nodes (1 without an answer), 1 process, 1 thread, 1.00 of 80 CPUs "
-              "busy, 1.00 MiB");
+              "runs on 2 nodes (1 without an answer), 1 process, 1 thread, time 0 s, "
+              "CPU 1 of 80 CPUs busy, 1.2 %, memory 1.00 MiB");
     stk_buf_reset(&b);
     stk_watch_text(&s, &b);
     CHECK_INT(count(stk_buf_cstr(&b), "no answer"), 1);
@@ -66,7 +66,7 @@ static void many_nodes_leave_room(void)
     node[1].silent = true;
     s.rows = 24;
     stk_watch_text(&s, &b);
-    CHECK(strstr(stk_buf_cstr(&b), "and 28 more nodes") != NULL);
+    CHECK(strstr(stk_buf_cstr(&b), "and 34 more nodes") != NULL);
     CHECK(count(stk_buf_cstr(&b), "program") >= 3);
     CHECK(count(stk_buf_cstr(&b), "\n") <= s.rows);
 }
