@@ -15,6 +15,7 @@
 #include "cmd/bench_screen.h"
 #include "host/cpus.h"
 #include "report/bench.h"
+#include "report/results.h"
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
@@ -184,17 +185,17 @@ static int run_series(struct stk_run *run, struct stk_bench_config *c, struct st
                       struct stk_bench_screen *screen)
 {
     struct stk_series series = {.lost = -1};
-    struct stk_buf out = STK_BUF_INIT;
     struct stk_workload other = {0};
     c->tick = on_stop;
     int rc = run_any_series(run, c, w, &other, &series);
     stk_bench_screen_close(screen);
     rc = rc ? rc : check_stop(run, series.lost);
-    if (rc == 0 && (series.n || series.unjudged)) {
-        stk_series_text(&series, &out);
-        stk_series_json(&series, &run->json);
-        rc = stk_say_text(run, &out);
-    }
+    if (rc == 0 && (series.n || series.unjudged))
+        rc = stk_say_result(run,
+                            series.au > 0      ? &stk_search_kind
+                            : series.neighbour ? &stk_beside_kind
+                                               : &stk_sweep_kind,
+                            &series, NULL);
     rc = rc ? rc : series.lost >= 0 ? STK_EXIT_PARTLY : STK_EXIT_DONE;
     stk_series_release(&series);
     stk_workload_release(&other);
@@ -302,6 +303,32 @@ static int run_clean(struct stk_run *run)
     return rc;
 }
 
+#define COMPARED 8 /* results, at most */
+
+static int run_compare(struct stk_run *run)
+{
+    struct stk_result_file file[COMPARED] = {0};
+    const struct stk_jval *result[COMPARED];
+    const struct stk_results all = {result, run->opts.arg, run->opts.nargs};
+    int rc = all.n >= 2 && all.n <= COMPARED
+                 ? 0
+                 : stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                               "--compare takes from 2 to %d results", COMPARED);
+    size_t n = 0;
+    while (n < all.n && !rc) {
+        rc = stk_result_file_open(all.name[n], &file[n], &run->err);
+        result[n] = file[n].result;
+        if (!rc && (file[n].kind != &stk_bench_kind || !stk_json_get(result[n], "utilisation")))
+            rc = stk_err_set(&run->err, STK_E_CORRUPT, all.name[n], -1,
+                             "is not the result of a run of stoker bench");
+        n++;
+    }
+    rc = rc ? rc : stk_say_result(run, &stk_benches_kind, &all, NULL);
+    while (n)
+        stk_result_file_release(&file[--n]);
+    return rc;
+}
+
 /* Under mpirun or srun every process is a rank; only the first speaks. */
 static int join(struct stk_run *run)
 {
@@ -332,11 +359,8 @@ static int run_bench(struct stk_run *run)
         return stk_bench_list(run);
     if (s->clean)
         return run_clean(run);
-    if (s->compare) {
-        struct stk_buf out = STK_BUF_INIT;
-        int rc = stk_bench_compare(run->opts.arg, run->opts.nargs, &out, &run->json, &run->err);
-        return rc ? (stk_buf_release(&out), rc) : stk_say_text(run, &out);
-    }
+    if (s->compare)
+        return run_compare(run);
     if (!run->opts.nargs && !s->dlio)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "WORKLOAD is missing: a file, or the name of one that comes with "

@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "advice/judge.h"
 #include "result/grid.h"
+#include "report/compare.h"
 #include "report/html/page.h"
 #include "report/html/serve.h"
 #include "report/results.h"
@@ -237,16 +238,12 @@ static int compare(struct stk_run *run, const struct stk_judged *before)
     int rc = stk_judge_profile(run, run->opts.arg[1], s->trust, &after);
     if (rc)
         return rc;
-    struct stk_report x = report_of(run, before), y = report_of(run, &after);
-    struct stk_buf out = STK_BUF_INIT;
-    stk_report_compare(&x, &y, &out);
-    rc = stk_say_text(run, &out);
-    if (!rc && run->common->json)
-        stk_report_compare_json(&x, &y, &run->json);
-    if (!rc && !stk_report_comparable(&x, &y))
-        rc = STK_EXIT_PARTLY;
+    const struct stk_compared_pair pair = {{"before", &before->analysis, &before->advice},
+                                           {"after", &after.analysis, &after.advice}};
+    bool whole = stk_compared_whole(&before->analysis, &after.analysis);
+    rc = stk_say_result(run, whole ? &stk_profile_pair_kind : &stk_profiles_apart_kind, &pair, NULL);
     stk_judged_release(&after);
-    return rc;
+    return rc ? rc : whole ? STK_EXIT_DONE : STK_EXIT_PARTLY;
 }
 
 /* ---- the page ------------------------------------------------------------------------------ */

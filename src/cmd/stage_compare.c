@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "result/grid.h"
-#include "report/stage_compare.h"
+#include "report/stage.h"
+#include "stage/compare.h"
 
 const char *const *stk_stage_compare_forms(void)
 {
@@ -41,14 +41,6 @@ static int on_tick(void *user, const char *doing)
     return stk_progress_say(&run->progress, doing);
 }
 
-static int show(struct stk_run *run, const struct stk_compare *c)
-{
-    struct stk_buf out = STK_BUF_INIT;
-    stk_stage_compare_text(c, stk_columns(run), stk_term_utf8(), &out);
-    stk_stage_compare_json(c, &run->json);
-    return stk_say_text(run, &out);
-}
-
 static int run_compare(struct stk_run *run, const struct stk_stage_compare_settings *s)
 {
     const struct stk_compare_plan plan = {
@@ -74,7 +66,7 @@ static int run_compare(struct stk_run *run, const struct stk_stage_compare_setti
     stk_progress_clear(&run->progress);
     if (!rc || (rc == STK_E_STOPPED && c->scaling.nseries)) {
         struct stk_err why = run->err;
-        int shown = show(run, c);
+        int shown = stk_say_result(run, &stk_forms_kind, c, NULL);
         rc = rc ? rc : shown;
         run->err = rc == STK_E_STOPPED ? why : run->err;
     }

@@ -40,16 +40,47 @@ static void put_histogram(const void *base, struct stk_jw *w)
         stk_jw_put_f64(w, "from_s", power ? 1e-9 * (double)((uint64_t)1 << power) : 0);
         stk_jw_put_f64(w, "below_s", 2e-9 * (double)((uint64_t)1 << power));
         stk_jw_put_u64(w, "count", n);
+        stk_jw_put_f64(w, "seconds", 1.5e-9 * (double)((uint64_t)1 << power) * (double)n);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
 }
 
 static const struct stk_result_field octave_fields[] = {
-    {"from_s", NULL, STK_U_SECONDS}, {"below_s", NULL, STK_U_SECONDS},
-    {"count", NULL, STK_U_COUNT}, {NULL}};
+    {"from_s", NULL, STK_U_SECONDS},
+    {"below_s", NULL, STK_U_SECONDS},
+    {"count", NULL, STK_U_COUNT},
+    {"seconds", NULL, STK_U_SECONDS, .meaning = "about, as if spread evenly"},
+    {NULL}};
 
-static const struct stk_result_field time_fields[] = {
+#define OCTAVES(id, title, text, name, what)                                                       \
+    {                                                                                              \
+        id, title, text, "from_s", name, STK_U_SECONDS, STK_SCALE_CATEGORY,                        \
+            {{what, STK_U_COUNT, {{"count", what, "bar"}}},                                        \
+             {"time, about", STK_U_SECONDS, {{"seconds", "time, about", "bar"}}}},                 \
+            .trim = true                                                                           \
+    }
+static const struct stk_result_plot latency_plot = OCTAVES(
+    "latency", "How long requests took",
+    "Each bar counts the requests up to twice its time. A second hill far to the right: a cache "
+    "that some requests miss. Below, the time that the requests of each bar took.",
+    "a request took at least", "requests");
+static const struct stk_result_plot step_plot = OCTAVES(
+    "steps", "How long steps took", "Each bar counts the measured steps up to twice its time.",
+    "a step took at least", "steps");
+static const struct stk_result_plot size_plot = {
+    "sizes", "Sizes of requests", "Storage serves few large requests faster than many small ones.",
+    "bytes", "bytes of a request", STK_U_PLAIN, STK_SCALE_CATEGORY,
+    {{"requests", STK_U_COUNT, {{"count", "requests", "bar"}}}},
+    .trim = true};
+
+#define HISTOGRAM(plot_)                                                                           \
+    {"histogram", NULL, STK_U_TABLE, .put = put_histogram, .of = octave_fields,                    \
+     .meaning = "by powers of two of nanoseconds", .plot = plot_}
+static const struct stk_result_field step_histogram[] = {HISTOGRAM(&step_plot), {NULL}};
+static const struct stk_result_field latency_histogram[] = {HISTOGRAM(&latency_plot), {NULL}};
+
+static const struct stk_result_field moment_fields[] = {
     {"count", NULL, STK_U_COUNT, STK_FROM(struct stk_histogram, count)},
     {"mean_s", NULL, STK_U_SECONDS, .number = mean_s},
     {"min_s", NULL, STK_U_SECONDS, STK_FROM_AS(NS, struct stk_histogram, min)},
@@ -59,8 +90,12 @@ static const struct stk_result_field time_fields[] = {
     {"p999_s", NULL, STK_U_SECONDS, .number = p999_s},
     {"max_s", "longest", STK_U_SECONDS, STK_FROM_AS(NS, struct stk_histogram, max),
      .joins = ", % at most"},
-    {"histogram", NULL, STK_U_TABLE, .put = put_histogram, .of = octave_fields,
-     .meaning = "by powers of two of nanoseconds"},
+    {NULL}};
+static const struct stk_result_field step_fields[] = {
+    {"", NULL, STK_U_GROUP, .of = moment_fields}, {"", NULL, STK_U_GROUP, .of = step_histogram},
+    {NULL}};
+static const struct stk_result_field latency_fields[] = {
+    {"", NULL, STK_U_GROUP, .of = moment_fields}, {"", NULL, STK_U_GROUP, .of = latency_histogram},
     {NULL}};
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -157,11 +192,11 @@ static const struct stk_result_field detail_fields[] = {
      .joins = ", % consecutive"},
     {"request_seconds", NULL, STK_U_SECONDS, TALLY(request_s)},
     {"open_seconds", NULL, STK_U_SECONDS, TALLY(open_s), "all but requests"},
-    {"request_sizes", NULL, STK_U_TABLE, .put = put_sizes, .of = bin_fields},
+    {"request_sizes", NULL, STK_U_TABLE, .put = put_sizes, .of = bin_fields, .plot = &size_plot},
     {"sizes", "sizes", STK_U_TEXT, .put = sizes_text, .flags = STK_F_SCREEN},
     {"common_sizes", NULL, STK_U_TABLE, .put = put_common, .of = common_fields},
     {"latency", "latency", STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_io_tally, latency),
-     .of = time_fields},
+     .of = latency_fields},
     {"bytes_per_second_of_request", "bandwidth", STK_U_GROUP, .of = rate_fields},
     {NULL}};
 
@@ -378,6 +413,27 @@ static const struct stk_result_field page_columns[] = {
     {"memory_bytes", "memory", STK_U_BYTES},
     {NULL}};
 
+static const struct stk_result_plot where_plot = {
+    "where", "Where the time went",
+    "The measured steps of each rank. Checkpoints count as part of them.",
+    "rank", "rank", STK_U_PLAIN, STK_SCALE_CATEGORY,
+    {{"time", STK_U_SECONDS,
+      {{"compute_seconds", "computing", "bar"}, {"wait_seconds", "waiting for data", "bar"},
+       {"barrier_seconds", "waiting for other ranks", "bar"},
+       {"checkpoint_seconds", "checkpoints", "bar"}},
+      .stacked = true}},
+    .flip = true, .most = 32};
+static const struct stk_result_plot balance_plot = {
+    "balance", "Ranks against ranks", "With a barrier per step, all ranks wait for the slowest.",
+    "rank", "rank", STK_U_PLAIN, STK_SCALE_RANKS,
+    {{"utilisation", STK_U_SHARE, {{"utilisation", "utilisation", "bar"}}},
+     {"waited for data", STK_U_SECONDS, {{"wait_seconds", "waited for data", "bar"}}},
+     {"a request, p99", STK_U_SECONDS, {{"io.latency.p99_s", "a request, p99", "bar"}}}},
+    .least = 2};
+#define RANKS_DRAWN(plot_)                                                                         \
+    {"per_rank", NULL, STK_U_TABLE, .of = page_columns, .flags = STK_F_VIEW | STK_F_PAGE,          \
+     .plot = plot_}
+
 /* ---- all ranks ------------------------------------------------------------------------------ */
 
 static const char ours[] = "computing / time of the measured steps, checkpoints included";
@@ -495,6 +551,8 @@ static void put_calibration(const void *base, struct stk_jw *w)
 }
 
 static const struct stk_result_field total_fields[] = {
+    RANKS_DRAWN(&where_plot),
+    RANKS_DRAWN(&balance_plot),
     {"utilisation", "utilisation", STK_U_SHARE, FROM(utilisation), .flags = STK_F_LEAD},
     {"utilisation_is", "utilisation is", STK_U_TEXT, .put = ours_is, .flags = STK_F_SCREEN,
      .joins = "  (%)"},
@@ -516,7 +574,7 @@ static const struct stk_result_field total_fields[] = {
      .flags = STK_F_IF_SET, .joins = ", %"},
     {"epoch_seconds", NULL, STK_U_SECONDS, FROM(epoch_s)},
     {"step", "a step", STK_U_GROUP, STK_FROM_AS(STRUCT, struct stk_bench_result, step),
-     .of = time_fields},
+     .of = step_fields},
     {"step_stdev_seconds", NULL, STK_U_SECONDS, FROM(step_stdev_s),
      .joins = "; standard deviation %"},
     {"io_share_steps", "I/O, of the steps", STK_U_SHARE, FROM(io_share_steps), .row = "I/O",
@@ -606,6 +664,7 @@ static const struct stk_result_field fields[] = {
     {"ranks", "ranks", STK_U_COUNT, FROM(ranks), .flags = STK_F_PAGE},
     {"", NULL, STK_U_GROUP, .put = put_if_collective, .of = collective_fields},
     {"", NULL, STK_U_GROUP, .put = put_totals, .of = total_fields},
+    {"workload", "workload", STK_U_ANY, .flags = STK_F_VIEW | STK_F_PAGE | STK_F_MAP},
     {NULL}};
 
 static bool is_run(const struct stk_jval *r)
@@ -647,7 +706,8 @@ const struct stk_result_kind stk_bench_kind = {.command = "bench",
                                                .takes = is_run,
                                                .verdict = verdict,
                                                .caveat = caveat,
-                                               .blocks = stk_bench_blocks};
+                                               .blocks = stk_bench_blocks,
+                                               .compared = &stk_benches_kind};
 
 /* ---- a workload ----------------------------------------------------------------------------- */
 

@@ -1,50 +1,69 @@
-/* bench_series.c - sweeps, searches and comparisons of `stoker bench` as tables and JSON. */
+/*
+ * bench_series.c - several runs of `stoker bench`: a search, a sweep, a run beside a neighbour;
+ * results of --json side by side.
+ */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/file.h"
-#include "base/style.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "base/verdict.h"
 #include "report/bench.h"
-#include "result/grid.h"
+#include "report/results.h"
+#include "result/blocks.h"
 
-#define RESULT_MAX (256u << 20)
+/* ---- the runs of a series ------------------------------------------------------------------- */
 
-/* ---- series --------------------------------------------------------------------------------- */
+#define POINT(member) STK_FROM(struct stk_series_point, member)
+/* mlperf: of a search, whose verdict is about the utilisation as MLPerf Storage counts it. */
+#define POINT_FIELDS(mlperf_flags)                                                                 \
+    {                                                                                              \
+        {"run", "run", STK_U_TEXT, STK_FROM_AS(CHARS, struct stk_series_point, label),             \
+         .flags = STK_F_CUT},                                                                      \
+            {"ranks", "ranks", STK_U_COUNT, POINT(ranks), .flags = STK_F_PAGE},                    \
+            {"utilisation", "utilisation", STK_U_SHARE, POINT(utilisation)},                       \
+            {"utilisation_mlperf", "as MLPerf", STK_U_SHARE, POINT(mlperf), .flags = mlperf_flags},  \
+            {"samples_per_second", "samples", STK_U_PER_S, POINT(samples_per_s)},                  \
+            {"io_share", NULL, STK_U_SHARE, POINT(io_share)},                                      \
+            {"io_share_steps", "I/O", STK_U_SHARE, POINT(io_share_steps)},                         \
+            {"step_seconds", "step", STK_U_SECONDS, POINT(step_s), "median"},                      \
+            {"step_p99_seconds", "99 %", STK_U_SECONDS, POINT(step_p99_s)},                        \
+            {"bytes_read", "read", STK_U_BYTES, POINT(bytes), .flags = STK_F_PAGE},                \
+            {"io_bound", "I/O-bound", STK_U_FLAG, POINT(io_bound), "waits for data"},              \
+        {                                                                                          \
+            NULL                                                                                   \
+        }                                                                                          \
+    }
+static const struct stk_result_field point_fields[] = POINT_FIELDS(STK_F_PAGE);
+static const struct stk_result_field tried_fields[] = POINT_FIELDS(0);
 
-/* judged: of a search, whose verdict is about the utilisation as MLPerf Storage counts it. */
-static void put_point(const struct stk_series_point *p, bool judged, struct stk_grid *t)
-{
-    char use[32], au[32], rate[48], share[32], step[32], slow[32], label[400];
-    struct stk_buf b = STK_BUF_INIT;
-    stk_text_escape(&b, p->label, strlen(p->label), 60);
-    snprintf(label, sizeof label, "%s", stk_buf_cstr(&b));
-    stk_buf_release(&b);
-    snprintf(rate, sizeof rate, "%.0f", p->samples_per_s);
-    stk_percent_text(p->utilisation, use, sizeof use);
-    stk_percent_text(p->io_share_steps, share, sizeof share);
-    stk_format_duration(p->step_s, step, sizeof step);
-    stk_format_duration(p->step_p99_s, slow, sizeof slow);
-    stk_percent_text(p->mlperf, au, sizeof au);
-    if (judged)
-        stk_grid_row(t, label, use, au, rate, share, step, slow,
-                     p->io_bound ? "I/O" : "computing");
-    else
-        stk_grid_row(t, label, use, rate, share, step, slow, p->io_bound ? "I/O" : "computing");
-}
+static const struct stk_result_plot runs_plot = {
+    "runs", "Runs",
+    "How busy the accelerators are, how many samples they get, and how long steps take.",
+    "run", "", STK_U_PLAIN, STK_SCALE_CATEGORY,
+    {{"utilisation", STK_U_SHARE, {{"utilisation", NULL, "bar"}}},
+     {"samples", STK_U_PER_S, {{"samples_per_second", NULL, "bar"}}},
+     {"time per step", STK_U_SECONDS,
+      {{"step_seconds", "a step, p50", "bar"}, {"step_p99_seconds", "a step, p99", "bar"}}}}};
 
-/* strong, plain: marks around the number. */
-static void put_search(const struct stk_series *s, const char *strong, const char *plain,
-                       struct stk_buf *out)
+static const struct stk_result_plot search_plot = {
+    "search", "Accelerators tried",
+    "The most that the storage keeps as busy as asked for, and the samples that all of them get.",
+    "ranks", "ranks", STK_U_PLAIN, STK_SCALE_LOG,
+    {{"utilisation", STK_U_SHARE, {{"utilisation_mlperf", "utilisation", "both"}},
+      "utilisation_asked", "asked for"},
+     {"samples", STK_U_PER_S, {{"samples_per_second", "samples", "both"}}}},
+    .mark = "most_ranks", .mark_name = "most"};
+
+/* ---- what they show ------------------------------------------------------------------------- */
+
+static void add_most(const struct stk_series *s, struct stk_buf *out)
 {
     if (s->most)
         stk_buf_printf(out,
-                       "%s%lu accelerator%s%s stay%s busy for at least %.0f %% of the time, by one "
+                       "%lu accelerator%s stay%s busy for at least %.0f %% of the time, by one "
                        "run of each number",
-                       strong, (unsigned long)s->most, s->most == 1 ? "" : "s", plain,
-                       s->most == 1 ? "s" : "", 100 * s->au);
+                       (unsigned long)s->most, s->most == 1 ? "" : "s", s->most == 1 ? "s" : "",
+                       100 * s->au);
     else if (s->unjudged)
         stk_buf_puts(out, "Not known how many accelerators stay busy");
     else
@@ -63,149 +82,127 @@ static void put_search(const struct stk_series *s, const char *strong, const cha
                        s->most ? "; more are not known:" : ":", (unsigned long)s->unjudged,
                        s->unjudged == 1 ? "" : "s", (unsigned long long)s->steps,
                        s->steps == 1 ? "" : "s", (unsigned long long)s->steps_needed);
-    stk_buf_puts(out, ".\n");
+    stk_buf_puts(out, ".");
 }
 
-void stk_series_text(const struct stk_series *s, struct stk_buf *out)
+static void put_verdict(const void *base, struct stk_jw *w)
 {
-    struct stk_grid t;
-    stk_grid_init(&t, s->au > 0 ? "lrrrrrrl" : "lrrrrrl");
-    if (s->au > 0)
-        stk_grid_row(&t, "run", "utilisation", "as MLPerf", "samples/s", "I/O", "step", "99 %",
-                     "waits for");
+    const struct stk_series *s = base;
+    struct stk_buf text = STK_BUF_INIT;
+    if (s->lost >= 0)
+        stk_buf_printf(&text, "Rank %lld was lost: %s.", (long long)s->lost, s->why_lost);
+    else if (s->au > 0)
+        add_most(s, &text);
     else
-        stk_grid_row(&t, "run", "utilisation", "samples/s", "I/O", "step", "99 %",
-                     "waits for");
-    for (size_t i = 0; i < s->n; i++)
-        put_point(&s->point[i], s->au > 0, &t);
-    if (s->n)
-        stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    if (s->lost >= 0) {
-        stk_buf_printf(out, STK_BAD "rank %lld was lost" STK_PLAIN ": ", (long long)s->lost);
-        stk_text_escape(out, s->why_lost, strlen(s->why_lost), SIZE_MAX);
-        stk_buf_puts(out, "\n");
-    } else if (s->au > 0) {
-        put_search(s, STK_STRONG, STK_PLAIN, out);
-    } else {
-        stk_series_verdict(s, out);
-    }
+        stk_series_verdict(s, &text);
+    while (text.len && text.data[text.len - 1] == '\n')
+        text.len--;
+    stk_jw_strn(w, (const char *)text.data, text.len);
+    stk_buf_release(&text);
 }
 
-void stk_series_json(const struct stk_series *s, struct stk_jw *w)
+static const struct stk_series_point *fastest(const struct stk_series *s)
 {
-    struct stk_buf verdict = STK_BUF_INIT;
-    stk_jw_key(w, "points");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->n; i++) {
-        const struct stk_series_point *p = &s->point[i];
-        stk_jw_open(w, '{');
-        stk_jw_put_str(w, "run", p->label);
-        stk_jw_put_u64(w, "ranks", p->ranks);
-        stk_jw_put_f64(w, "utilisation", p->utilisation);
-        stk_jw_put_f64(w, "utilisation_mlperf", p->mlperf);
-        stk_jw_put_f64(w, "samples_per_second", p->samples_per_s);
-        stk_jw_put_f64(w, "io_share", p->io_share);
-        stk_jw_put_f64(w, "io_share_steps", p->io_share_steps);
-        stk_jw_put_f64(w, "step_seconds", p->step_s);
-        stk_jw_put_f64(w, "step_p99_seconds", p->step_p99_s);
-        stk_jw_put_u64(w, "bytes_read", p->bytes);
-        stk_jw_put_bool(w, "io_bound", p->io_bound);
-        stk_jw_close(w, '}');
+    const struct stk_series_point *best = s->point;
+    for (size_t i = 1; i < s->n; i++)
+        if (isnan(best->samples_per_s) || s->point[i].samples_per_s > best->samples_per_s)
+            best = &s->point[i];
+    return best;
+}
+
+#define SERIES(member) STK_FROM(struct stk_series, member)
+STK_NUMBER_OF(fastest_rate, struct stk_series, r->n ? fastest(r)->samples_per_s : NAN)
+STK_TEXT_OF(fastest_run, struct stk_series, r->n ? fastest(r)->label : NULL)
+STK_NUMBER_OF(beside_use, struct stk_series, r->n ? r->point[r->n - 1].utilisation : NAN)
+
+/* The runs, as the plot and the columns of the kind have them. */
+#define RUNS(columns, plot_)                                                                       \
+    {"points", "every run", STK_U_TABLE, STK_FROM_ARRAY(struct stk_series, point, n),              \
+     .of = columns, .plot = plot_}
+#define ENDS                                                                                       \
+    {"lost_rank", NULL, STK_U_COUNT, SERIES(lost)},                                                \
+        {"verdict", NULL, STK_U_PROSE, .put = put_verdict, .flags = STK_F_VERDICT},                \
+        {"verdict", NULL, STK_U_PROSE, .flags = STK_F_VIEW},                                       \
+    {                                                                                              \
+        NULL                                                                                       \
     }
-    stk_jw_close(w, ']');
-    stk_jw_put_known_i64(w, "lost_rank", s->lost);
-    if (s->au > 0) {
-        stk_jw_put_f64(w, "utilisation_asked", s->au);
-        stk_jw_put_u64(w, "most_ranks", s->most);
-        stk_jw_put_u64(w, "ranks_allowed", s->limit);
-        stk_jw_key(w, "ranks_not_judged");
-        if (s->unjudged)
-            stk_jw_u64(w, s->unjudged);
-        else
-            stk_jw_null(w);
-        stk_jw_put_bool(w, "machine_is_the_limit", s->machine_ends);
-        put_search(s, "", "", &verdict);
-    } else {
-        stk_jw_put_str(w, "neighbour", s->neighbour);
-        stk_series_verdict(s, &verdict);
-    }
-    stk_jw_put_str(w, "verdict", stk_buf_cstr(&verdict));
-    stk_buf_release(&verdict);
-}
 
-/* ---- comparing results ---------------------------------------------------------------------- */
+static const struct stk_result_field search_fields[] = {
+    RUNS(tried_fields, &search_plot),
+    {"utilisation_asked", "utilisation asked for", STK_U_SHARE, SERIES(au), .flags = STK_F_PAGE},
+    {"most_ranks", "accelerators stay busy", STK_U_COUNT, SERIES(most),
+     .flags = STK_F_LEAD | STK_F_PAGE},
+    {"ranks_allowed", NULL, STK_U_COUNT, SERIES(limit)},
+    {"ranks_not_judged", NULL, STK_U_COUNT, SERIES(unjudged), "the fewest", STK_F_KNOWN},
+    {"machine_is_the_limit", NULL, STK_U_FLAG, SERIES(machine_ends)},
+    ENDS};
+static const struct stk_result_field beside_fields[] = {
+    RUNS(point_fields, &runs_plot),
+    {"neighbour", "neighbour", STK_U_TEXT, SERIES(neighbour), .flags = STK_F_PAGE},
+    {"utilisation_beside", "of the time computing, beside the neighbour", STK_U_SHARE,
+     .number = beside_use, .flags = STK_F_LEAD | STK_F_PAGE},
+    ENDS};
+static const struct stk_result_field sweep_fields[] = {
+    RUNS(point_fields, &runs_plot),
+    {"neighbour", NULL, STK_U_TEXT, SERIES(neighbour)},
+    {"most_samples_per_second", "samples per second at most", STK_U_PER_S, .number = fastest_rate,
+     .flags = STK_F_LEAD | STK_F_PAGE},
+    {"fastest_run", NULL, STK_U_TEXT, .put = fastest_run},
+    ENDS};
 
-/* A result of --json. */
-struct result {
-    struct stk_arena arena;
-    const struct stk_jval *top; /* its member "result" */
-};
-
-static int read_result(const char *path, struct result *r, struct stk_err *err)
+static void sweep_caveat(const struct stk_jval *r, struct stk_buf *out)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jval *v = NULL;
-    int rc = stk_read_file(path, RESULT_MAX, &b, err);
-    const char *text = rc == 0 ? stk_arena_dup(&r->arena, b.data, b.len) : NULL;
-    if (rc == 0)
-        rc = text ? stk_json_parse(&r->arena, text, b.len, &v, err) : stk_err_nomem(err, b.len);
-    stk_buf_release(&b);
-    if (rc < 0)
-        return stk_err_wrap(err, rc, "%s", path);
-    r->top = v->type == STK_JOBJ ? stk_json_get(v, "result") : NULL;
-    const struct stk_jval *use =
-        r->top && r->top->type == STK_JOBJ ? stk_json_get(r->top, "utilisation") : NULL;
-    if (!use || (use->type != STK_JFLOAT && use->type != STK_JINT))
-        return stk_err_set(err, STK_E_CORRUPT, path, -1,
-                           "is not the result of a run of stoker bench");
-    return 0;
+    stk_buf_puts(out, stk_pg_text(r, "fastest_run", ""));
 }
 
-/* "io.latency.p99_s" */
-static double number_at(const struct stk_jval *v, const char *path)
+static bool is_search(const struct stk_jval *r)
 {
-    char word[64];
-    while (v && v->type == STK_JOBJ && *path) {
-        size_t n = strcspn(path, ".");
-        snprintf(word, sizeof word, "%.*s", (int)n, path);
-        v = stk_json_get(v, word);
-        path += n + (path[n] == '.');
-    }
-    return v && !*path && (v->type == STK_JINT || v->type == STK_JFLOAT) ? v->f : NAN;
+    return isfinite(stk_pg_get(r, "utilisation_asked"));
 }
 
-const struct stk_bench_figure stk_bench_figures[STK_BENCH_FIGURES] = {
-    {"utilisation", "utilisation", "share"},
-    {"as MLPerf Storage", "utilisation_mlperf", "share"},
-    {"samples/s", "samples_per_second", "per s"},
-    {"I/O of the steps", "io_share_steps", "share"},
-    {"step, median", "step.p50_s", "s"},
-    {"step, 99 %", "step.p99_s", "s"},
-    {"requests", "io.requests", "count"},
-    {"bytes read", "io.bytes_read", "B"},
-    {"from the device", "io.bytes_from_device", "B"},
-    {"request, median", "io.latency.p50_s", "s"},
-    {"request, 99 %", "io.latency.p99_s", "s"},
-    {"checkpoints", "checkpoint_seconds", "s"},
-    {"memory", "memory_bytes", "B"},
-};
-
-static const char *figure_text(size_t i, double v, char *buf, size_t n)
+static bool is_beside(const struct stk_jval *r)
 {
-    const char *unit = stk_bench_figures[i].unit;
-    if (isnan(v) || v < 0)
-        snprintf(buf, n, "-");
-    else if (strcmp(unit, "share") == 0)
-        stk_percent_text(v, buf, n);
-    else if (strcmp(unit, "s") == 0)
-        stk_format_duration(v, buf, n);
-    else if (strcmp(unit, "B") == 0)
-        stk_format_size((uint64_t)v, buf, n);
-    else
-        stk_format_count((uint64_t)v, buf, n);
-    return buf;
+    return stk_pg_text(r, "neighbour", NULL) != NULL;
 }
+
+const struct stk_result_kind stk_search_kind = {.command = "bench",
+                                                .doing = "The most accelerators:",
+                                                .fields = search_fields,
+                                                .takes = is_search};
+const struct stk_result_kind stk_beside_kind = {.command = "bench",
+                                                .doing = "Beside a neighbour:",
+                                                .fields = beside_fields,
+                                                .takes = is_beside};
+const struct stk_result_kind stk_sweep_kind = {
+    .command = "bench", .doing = "Sweep:", .fields = sweep_fields, .caveat = sweep_caveat,
+    .needs = "points",
+    .lacks = "contains no run: give one of a run, a sweep or a comparison"};
+
+/* ---- results side by side ------------------------------------------------------------------- */
+
+static const struct stk_result_field figure_fields[] = {
+    {"file", "result", STK_U_TEXT},
+    {"utilisation", "utilisation", STK_U_SHARE},
+    {"utilisation_mlperf", "as MLPerf Storage", STK_U_SHARE},
+    {"samples_per_second", "samples", STK_U_PER_S},
+    {"io_share_steps", "I/O of the steps", STK_U_SHARE},
+    {"step.p50_s", "a step, p50", STK_U_SECONDS},
+    {"step.p99_s", "a step, p99", STK_U_SECONDS},
+    {"io.requests", "requests", STK_U_COUNT},
+    {"io.bytes_read", "read", STK_U_BYTES},
+    {"io.bytes_from_device", "from the device", STK_U_BYTES},
+    {"io.latency.p50_s", "a request, p50", STK_U_SECONDS},
+    {"io.latency.p99_s", "a request, p99", STK_U_SECONDS},
+    {"checkpoint_seconds", "in checkpoints", STK_U_SECONDS},
+    {"memory_bytes", "memory, largest rank", STK_U_BYTES},
+    {NULL}};
+
+static const struct stk_result_plot compared_plot = {
+    "runs", "Runs side by side", NULL, "file", "", STK_U_PLAIN, STK_SCALE_CATEGORY,
+    {{"utilisation", STK_U_SHARE, {{"utilisation", NULL, "bar"}}},
+     {"samples", STK_U_PER_S, {{"samples_per_second", NULL, "bar"}}},
+     {"a step, p99", STK_U_SECONDS, {{"step.p99_s", NULL, "bar"}}},
+     {"a request, p99", STK_U_SECONDS, {{"io.latency.p99_s", NULL, "bar"}}}}};
 
 static bool is_number(const struct stk_jval *v)
 {
@@ -219,85 +216,121 @@ static bool is_same(const struct stk_jval *x, const struct stk_jval *y)
            (x->raw_len == y->raw_len && memcmp(x->raw, y->raw, x->raw_len) == 0);
 }
 
-/* Keys of the workloads that differ: the results may be of different things. */
-static void put_differences(const struct result *r, size_t n, struct stk_buf *out)
+static void add_value(const struct stk_jval *v, struct stk_buf *out)
 {
-    const struct stk_jval *a = stk_json_get(r[0].top, "workload");
-    for (size_t i = 1; i < n; i++) {
-        const struct stk_jval *b = stk_json_get(r[i].top, "workload");
-        for (size_t k = 0; a && b && a->type == STK_JOBJ && b->type == STK_JOBJ && k < a->len;
-             k++) {
+    if (v)
+        stk_buf_put(out, v->raw, v->raw_len < 60 ? v->raw_len : 60);
+    else
+        stk_buf_puts(out, "missing");
+}
+
+/* Keys of the workloads that differ: the results may be of different things. */
+static void put_differences(const void *base, struct stk_jw *w)
+{
+    const struct stk_results *all = base;
+    const struct stk_jval *a = stk_json_get(all->result[0], "workload");
+    stk_jw_open(w, '[');
+    for (size_t i = 1; i < all->n; i++) {
+        const struct stk_jval *b = stk_json_get(all->result[i], "workload");
+        bool both = a && b && a->type == STK_JOBJ && b->type == STK_JOBJ;
+        for (size_t k = 0; both && k < a->len; k++) {
             const struct stk_jval *x = &a->item[k], *y = stk_json_get(b, a->name[k].str);
+            struct stk_buf text = STK_BUF_INIT;
             if (y && is_same(x, y))
                 continue;
-            char text[300];
-            snprintf(text, sizeof text, "%.60s is %.*s, and %.*s in result %zu", a->name[k].str,
-                     x->raw_len < 60 ? (int)x->raw_len : 60, x->raw,
-                     y && y->raw_len < 60 ? (int)y->raw_len
-                     : y                  ? 60
-                                          : 7,
-                     y ? y->raw : "missing", i + 1);
-            stk_buf_puts(out, STK_WARN "differs" STK_PLAIN ": ");
-            stk_text_escape(out, text, strlen(text), SIZE_MAX);
-            stk_buf_putc(out, '\n');
+            stk_buf_printf(&text, "%.60s is ", a->name[k].str);
+            add_value(x, &text);
+            stk_buf_puts(&text, ", and ");
+            add_value(y, &text);
+            stk_buf_printf(&text, " in %.200s", all->name[i]);
+            stk_jw_strn(w, (const char *)text.data, text.len);
+            stk_buf_release(&text);
         }
     }
+    stk_jw_close(w, ']');
 }
 
-static void put_figures(const struct result *r, size_t n, struct stk_buf *out)
+static void put_compared(const void *base, struct stk_jw *w)
 {
-    struct stk_grid t;
-    char cell[STK_BENCH_COMPARED][48];
-    stk_grid_init(&t, "lrrrrrrrr");
-    for (size_t i = 0; i < STK_BENCH_FIGURES; i++) {
-        for (size_t k = 0; k < STK_BENCH_COMPARED; k++) {
-            cell[k][0] = '\0';
-            if (k < n)
-                figure_text(i, number_at(r[k].top, stk_bench_figures[i].path), cell[k], sizeof cell[k]);
-        }
-        stk_grid_row(&t, stk_bench_figures[i].title, cell[0], cell[1], cell[2], cell[3], cell[4], cell[5],
-                     cell[6], cell[7]);
-    }
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-}
-
-static void json_figures(const struct result *r, const char *const *paths, size_t n,
-                         struct stk_jw *w)
-{
-    stk_jw_key(w, "compared");
+    const struct stk_results *all = base;
     stk_jw_open(w, '[');
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < all->n; k++) {
         stk_jw_open(w, '{');
-        stk_jw_put_str(w, "file", paths[k]);
-        for (size_t i = 0; i < STK_BENCH_FIGURES; i++)
-            stk_jw_put_known_f64(w, stk_bench_figures[i].path, number_at(r[k].top, stk_bench_figures[i].path));
+        stk_jw_put_str(w, "file", all->name[k]);
+        for (const struct stk_result_field *f = figure_fields + 1; f->key; f++) {
+            double v = stk_pg_get(all->result[k], f->key);
+            bool whole = f->unit == STK_U_COUNT || f->unit == STK_U_BYTES;
+            if (whole && v >= 0 && v < 1e15)
+                stk_jw_put_u64(w, f->key, (uint64_t)v);
+            else
+                stk_jw_put_known_f64(w, f->key, v);
+        }
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
 }
 
-int stk_bench_compare(const char *const *paths, size_t n, struct stk_buf *out, struct stk_jw *w,
-                      struct stk_err *err)
+static double rate_of(const struct stk_jval *result)
 {
-    struct result r[STK_BENCH_COMPARED] = {0};
-    int rc = 0;
-    if (n < 2 || n > STK_BENCH_COMPARED)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "--compare takes from 2 to %d results",
-                           STK_BENCH_COMPARED);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = read_result(paths[i], &r[i], err);
-    if (rc == 0) {
-        for (size_t i = 0; i < n; i++) {
-            stk_buf_printf(out, "%zu: ", i + 1);
-            stk_text_escape(out, paths[i], strlen(paths[i]), SIZE_MAX);
-            stk_buf_putc(out, '\n');
-        }
-        put_differences(r, n, out);
-        put_figures(r, n, out);
-        json_figures(r, paths, n, w);
-    }
-    for (size_t i = 0; i < n; i++)
-        stk_arena_release(&r[i].arena);
-    return rc;
+    return stk_pg_get(result, "samples_per_second");
 }
+
+/* The most samples per second against the least: one run of each shows no noise. */
+static struct stk_verdict most_to_least(const struct stk_results *all, size_t *best, size_t *worst)
+{
+    *best = *worst = 0;
+    for (size_t k = 1; k < all->n; k++) {
+        if (isnan(rate_of(all->result[*best])))
+            *best = *worst = k;
+        *best = rate_of(all->result[k]) > rate_of(all->result[*best]) ? k : *best;
+        *worst = rate_of(all->result[k]) < rate_of(all->result[*worst]) ? k : *worst;
+    }
+    return stk_verdict_of_single(1 / rate_of(all->result[*best]),
+                                 1 / rate_of(all->result[*worst]));
+}
+
+static double most_times(const void *base)
+{
+    size_t best, worst;
+    return most_to_least(base, &best, &worst).times;
+}
+
+static void compared_verdict(const void *base, struct stk_jw *w)
+{
+    const struct stk_results *all = base;
+    size_t best, worst;
+    const struct stk_verdict v = most_to_least(all, &best, &worst);
+    char text[700], sure[STK_VERDICT_TEXT];
+    snprintf(text, sizeof text, "Samples per second of %.200s against %.200s: %s.",
+             all->name[best], all->name[worst], stk_verdict_text(&v, sure, sizeof sure));
+    stk_jw_str(w, text);
+}
+
+static const struct stk_result_field compared_fields[] = {
+    {"differences", "workloads", STK_U_LIST, .put = put_differences, .say = "differs: ",
+     .flags = STK_F_NAMED | STK_F_WRAP | STK_F_WARN},
+    {"compared", "numbers", STK_U_TABLE, .put = put_compared, .of = figure_fields,
+     .flags = STK_F_SIDE, .plot = &compared_plot},
+    {"times", "as measured", STK_U_TIMES,
+     .number = most_times, .flags = STK_F_LEAD | STK_F_PAGE},
+    {"verdict", NULL, STK_U_PROSE, .put = compared_verdict, .flags = STK_F_VERDICT},
+    {NULL}};
+
+static void compared_caveat(const struct stk_jval *r, struct stk_buf *out)
+{
+    (void)r;
+    stk_buf_puts(out, "the most samples per second against the least");
+}
+
+static bool is_compared(const struct stk_jval *r)
+{
+    return stk_json_get(r, "compared") != NULL;
+}
+
+const struct stk_result_kind stk_benches_kind = {.command = "bench",
+                                                 .page = "comparison",
+                                                 .doing = "Benchmarks compared",
+                                                 .subject = SIZE_MAX,
+                                                 .fields = compared_fields,
+                                                 .takes = is_compared,
+                                                 .caveat = compared_caveat};

@@ -124,7 +124,7 @@ static const struct stk_result_field speed_columns[] = {
 
 static const struct stk_result_plot speed_plot = {
     "speed", "Speed of the file systems", "Measured by a few reads and writes, past the page cache.",
-    "path", "", STK_U_PLAIN, "category",
+    "path", "", STK_U_PLAIN, STK_SCALE_CATEGORY,
     {{"large requests",
       STK_U_BYTES_PER_S,
       {{"speed.read_Bps", "reads", "bar"}, {"speed.write_Bps", "writes", "bar"}}},

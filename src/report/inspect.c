@@ -107,7 +107,7 @@ static const struct stk_result_plot size_plot = {
     "sizes", "Sizes of samples",
     "Each bar counts the samples up to twice its size. Small samples in files of their own make "
     "small requests.",
-    "from_bytes", "a sample has at least", STK_U_BYTES, "category",
+    "from_bytes", "a sample has at least", STK_U_BYTES, STK_SCALE_CATEGORY,
     {{"samples", STK_U_COUNT, {{"samples", NULL, "bar"}}}}};
 
 static void put_histogram(const void *base, struct stk_jw *w)

@@ -811,7 +811,7 @@ static const struct stk_result_plot use_plot = {
     "use", "Use of what was allocated",
     "The share of the CPU time, memory and time limit that each job used; the rest was allocated "
     "in vain.",
-    "job", "job", STK_U_PLAIN, "category",
+    "job", "job", STK_U_PLAIN, STK_SCALE_CATEGORY,
     {{"used", STK_U_SHARE,
       {{"used.cpu_share", "CPU", "bar"},
        {"used.memory_share", "memory", "bar"},

@@ -270,7 +270,7 @@ static const struct stk_result_plot epoch_plot = {
     "epochs", "Epochs",
     "Time of each epoch and the part of it in which the program would have waited; bytes that were "
     "asked for and read. Data read ahead counts for the epoch in which it was read.",
-    "epoch", "epoch", STK_U_PLAIN, "category",
+    "epoch", "epoch", STK_U_PLAIN, STK_SCALE_CATEGORY,
     {{"time", STK_U_SECONDS, {{"load_seconds", "epoch", "bar"}, {"stall_seconds", NULL, "bar"}}},
      {"data", STK_U_BYTES, {{"asked_bytes", NULL, "bar"}, {"read_bytes", NULL, "bar"}}}}};
 

@@ -45,20 +45,6 @@ struct stk_report {
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
-/* Two profiles side by side; which findings of the first are gone, left or new. */
-/* False: one of the runs failed, or was not recorded to its end. */
-bool stk_report_comparable(const struct stk_report *before, const struct stk_report *after);
-void stk_report_compare(const struct stk_report *before, const struct stk_report *after,
-                        struct stk_buf *out);
-void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,
-                             struct stk_jw *w);
-/* The numbers by which profiles are compared. */
-struct stk_compare_row {
-    const char *name, *key, *unit; /* unit: "s", "B", "count", "share", "x", "cores" */
-    double value;                  /* negative: unknown */
-};
-/* The i-th of them for one profile; false past the end. */
-bool stk_report_compare_row(const struct stk_report *r, size_t i, struct stk_compare_row *out);
 /* The findings in full, as far as r shows them, and the verdict. */
 void stk_report_findings(const struct stk_report *r, struct stk_buf *out);
 bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);

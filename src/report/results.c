@@ -6,6 +6,7 @@
 #include "base/file.h"
 
 #include "report/bench.h"
+#include "report/compare.h"
 #include "report/node.h"
 #include "report/data.h"
 #include "report/job.h"
@@ -21,8 +22,9 @@ extern const struct stk_result_kind stk_look_bench_result, stk_look_profile_resu
 const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_load_kind,    &stk_pack_kind,    &stk_verify_kind, &stk_sample_kind,
     &stk_inspect_kind, &stk_doctor_kind,  &stk_stage_plan_kind,
-    &stk_formats_kind, &stk_version_kind, &stk_bench_kind,
-    &stk_stage_nodes_kind, &stk_sets_kind, &stk_stage_kind,
+    &stk_formats_kind, &stk_version_kind, &stk_bench_kind, &stk_benches_kind, &stk_search_kind,
+    &stk_beside_kind, &stk_sweep_kind,
+    &stk_stage_nodes_kind, &stk_forms_kind, &stk_sets_kind, &stk_stage_kind,
     &stk_scale_kind,   &stk_job_kind,
     &stk_watch_kind, &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
     &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,

@@ -944,13 +944,3 @@ static const struct stk_result_csv csv = {"series", "points", csv_columns};
 const struct stk_result_kind stk_scale_kind = {
     .command = "scale", .page = "study", .doing = "Scaling over", .fields = fields,
     .caveat = caveat, .blocks = stk_scale_plots, .csv = &csv, .gathered = true};
-
-void stk_scaling_plot(const struct stk_scaling *all, enum stk_plot kind, unsigned columns,
-                      bool utf8, struct stk_buf *out)
-{
-    struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jval *result;
-    if (all->nseries && stk_result_fill(&stk_scale_kind, all, &arena, &result, NULL) == 0)
-        stk_scale_plot(result, kind, columns, utf8, out);
-    stk_arena_release(&arena);
-}

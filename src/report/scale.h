@@ -18,9 +18,6 @@ extern const struct stk_result_kind stk_scale_kind; /* of a struct stk_scaling *
 /* All series in one plot, with the ideal. Nothing with fewer than two N. */
 void stk_scale_plot(const struct stk_jval *result, enum stk_plot kind, unsigned columns, bool utf8,
                     struct stk_buf *out);
-/* The same for a study that is not the result. */
-void stk_scaling_plot(const struct stk_scaling *all, enum stk_plot kind, unsigned columns,
-                      bool utf8, struct stk_buf *out);
 /* The plots of the page. */
 void stk_scale_plots(const struct stk_jval *result, struct stk_jw *w);
 

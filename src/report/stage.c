@@ -78,11 +78,6 @@ static const struct stk_result_field fields[] = {
     {NULL}};
 
 /* Also of a packed copy, which has members of a pack besides. */
-static bool is_copy(const struct stk_jval *r)
-{
-    return stk_pg_text(r, "path", NULL) != NULL;
-}
-
 static void verdict(const struct stk_jval *r, struct stk_buf *out)
 {
     const char *from = stk_pg_text(r, "source", "the data"), *at = stk_pg_text(r, "path", "");
@@ -97,7 +92,10 @@ static void verdict(const struct stk_jval *r, struct stk_buf *out)
 const struct stk_result_kind stk_stage_kind = {.command = "stage",
                                                .doing = "Staging",
                                                .fields = fields,
-                                               .takes = is_copy,
+                                               .needs = "path",
+                                               .lacks = "contains neither a copy nor a comparison: "
+                                                        "the command failed, or its result was "
+                                                        "not complete",
                                                .verdict = verdict};
 
 /* ---- the list ---- */

@@ -63,4 +63,8 @@ struct stk_stage_nodes {
 };
 extern const struct stk_result_kind stk_stage_nodes_kind; /* of a struct stk_stage_nodes */
 
+/* ---- the same data in several forms ---------------------------------------------------------- */
+
+extern const struct stk_result_kind stk_forms_kind; /* of a struct stk_compare */
+
 #endif

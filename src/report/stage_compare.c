@@ -1,148 +1,28 @@
 /*
- * stage_compare.c - a comparison of forms: one table of the forms, one of the jobs at once, the
- * curves, and what they mean in sentences; the same as JSON.
+ * stage_compare.c - the result of `stoker stage --compare`: the forms, the jobs at once, and what
+ * they mean in sentences.
  */
-#include "report/stage_compare.h"
-
 #include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "result/grid.h"
-#include "report/report.h"
 #include "report/report_priv.h"
-#include "report/scale.h"
+#include "report/stage.h"
+#include "result/blocks.h"
+#include "stage/compare.h"
 
-#define BAR 16
+#define CURVE 48 /* points of a law */
 
-#define sentence(out, columns, ...) stk_report_sentence(out, 2, columns, __VA_ARGS__)
-
-/* ---- the forms ------------------------------------------------------------------------------ */
+/* A row: a form of the comparison. */
+struct row {
+    const struct stk_compare *c;
+    const struct stk_compare_form *f;
+};
 
 static bool has_times(const struct stk_compare_form *f)
 {
     return f->form && f->ntimes;
-}
-
-static double slowest_last(const struct stk_compare *c)
-{
-    double most = 0;
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (has_times(&c->form[i]))
-            most = fmax(most, c->form[i].times[0].last_s);
-    return most;
-}
-
-static void write_head(const struct stk_compare *c, unsigned columns, struct stk_buf *out)
-{
-    char files[32], bytes[32], text[700];
-    snprintf(text, sizeof text,
-             "%s file%s, %s: %.200s (%s) to %.200s%s%s%s; %llu run%s of each, in random order%s",
-             stk_format_count(c->files, files, sizeof files), c->files == 1 ? "" : "s",
-             stk_format_size(c->bytes, bytes, sizeof bytes), c->source, c->source_fs,
-             c->target ? c->target : "a folder of each node", c->target_fs ? " (" : "",
-             c->target_fs ? c->target_fs : "", c->target_fs ? ")" : "", (unsigned long long)c->runs,
-             c->runs == 1 ? "" : "s", c->complete ? "" : "; not all of them ended well");
-    stk_report_wrapped(text, 0, columns, out);
-    stk_buf_putc(out, '\n');
-}
-
-static void form_row(const struct stk_compare *c, const struct stk_compare_form *f, bool utf8,
-                     struct stk_grid *t)
-{
-    const struct stk_compare_form *files = &c->form[STK_FORM_FILES];
-    const struct stk_compare_times *one = f->times;
-    char once[32], first[32], last[32], rate[40], bytes[32], ratio[32] = "";
-    struct stk_buf bar = STK_BUF_INIT;
-    if (!isnan(f->prepare_s))
-        stk_format_duration(f->prepare_s, once, sizeof once);
-    else
-        snprintf(once, sizeof once, "-");
-    snprintf(rate, sizeof rate, "%s/s",
-             stk_format_size((uint64_t)((double)c->bytes / one->last_s), bytes, sizeof bytes));
-    if (has_times(files))
-        snprintf(ratio, sizeof ratio, "%.2fx", files->times[0].last_s / one->last_s);
-    stk_grid_bar(one->last_s / slowest_last(c), BAR, utf8, &bar);
-    stk_grid_row(t, f->form->id, once, stk_format_duration(one->first_s, first, sizeof first),
-                 stk_format_duration(one->last_s, last, sizeof last), rate, ratio,
-                 stk_buf_cstr(&bar));
-    stk_buf_release(&bar);
-}
-
-static uint64_t smallest_n(const struct stk_compare *c)
-{
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (has_times(&c->form[i]))
-            return c->form[i].times[0].n;
-    return 0;
-}
-
-static void write_forms(const struct stk_compare *c, unsigned columns, bool utf8,
-                        struct stk_buf *out)
-{
-    struct stk_grid t;
-    stk_grid_init(&t, "lrrrrrl");
-    stk_grid_row(&t, "form", "prepare once", "first sample", "last sample", "rate", "speed", "");
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (has_times(&c->form[i]))
-            form_row(c, &c->form[i], utf8, &t);
-    if (smallest_n(c))
-        stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (c->form[i].form && c->form[i].why[0])
-            sentence(out, columns, "%s was not measured: %s.", c->form[i].form->id, c->form[i].why);
-    stk_buf_putc(out, '\n');
-}
-
-/* ---- jobs at once --------------------------------------------------------------------------- */
-
-static const struct stk_compare_times *times_at(const struct stk_compare_form *f, uint64_t n)
-{
-    for (size_t i = 0; i < f->ntimes; i++)
-        if (f->times[i].n == n)
-            return &f->times[i];
-    return NULL;
-}
-
-static size_t most_times(const struct stk_compare *c)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < STK_FORMS; i++)
-        most = c->form[i].ntimes > most ? c->form[i].ntimes : most;
-    return most;
-}
-
-static void jobs_row(const struct stk_compare *c, uint64_t n, struct stk_grid *t)
-{
-    char cell[STK_FORMS][32], jobs[24];
-    for (size_t i = 0; i < STK_FORMS; i++) {
-        const struct stk_compare_times *at = times_at(&c->form[i], n);
-        if (at)
-            stk_format_duration(at->last_s, cell[i], sizeof cell[i]);
-        else
-            snprintf(cell[i], sizeof cell[i], c->form[i].form ? "-" : "");
-    }
-    snprintf(jobs, sizeof jobs, "%llu", (unsigned long long)n);
-    stk_grid_row(t, jobs, cell[0], cell[1], cell[2], cell[3]);
-}
-
-static void write_jobs(const struct stk_compare *c, struct stk_buf *out)
-{
-    struct stk_grid t;
-    const struct stk_compare_form *longest = &c->form[0];
-    for (size_t i = 1; i < STK_FORMS; i++)
-        longest = c->form[i].ntimes > longest->ntimes ? &c->form[i] : longest;
-    stk_grid_init(&t, "rrrrr");
-    stk_grid_row(&t, "jobs at once", c->form[0].form ? stk_forms[0].id : "",
-                 c->form[1].form ? stk_forms[1].id : "", c->form[2].form ? stk_forms[2].id : "",
-                 c->form[3].form ? stk_forms[3].id : "");
-    for (size_t i = 0; i < longest->ntimes; i++)
-        jobs_row(c, longest->times[i].n, &t);
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
-    stk_buf_putc(out, '\n');
 }
 
 /* ---- sentences ------------------------------------------------------------------------------ */
@@ -286,139 +166,288 @@ static void put_best_text(const struct stk_compare *c, struct stk_buf *out)
                    after == 1 ? "" : "s");
 }
 
-static void say(const struct stk_compare *c, const struct stk_compare_form *f, unsigned columns,
-                struct stk_buf *out)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    if (f)
-        put_bend_text(c, f, &b);
-    else
-        put_best_text(c, &b);
-    if (b.len)
-        sentence(out, columns, "%s", stk_buf_cstr(&b));
-    stk_buf_release(&b);
-}
+/* ---- every number of jobs ------------------------------------------------------------------- */
 
-void stk_stage_compare_text(const struct stk_compare *c, unsigned columns, bool utf8,
-                            struct stk_buf *out)
-{
-    write_head(c, columns, out);
-    write_forms(c, columns, utf8, out);
-    if (most_times(c) > 1) {
-        write_jobs(c, out);
-        stk_scaling_plot(&c->scaling, STK_PLOT_TIME, columns, utf8, out);
-        stk_buf_putc(out, '\n');
-    }
-    say(c, NULL, columns, out);
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (has_times(&c->form[i]))
-            say(c, &c->form[i], columns, out);
-    for (size_t i = 0; i < c->nnotes; i++)
-        sentence(out, columns, "%s.", c->note[i]);
-}
+struct point {
+    const struct stk_compare_times *t;
+    struct stk_interval last_ci;
+};
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+#define TIMES(name, expression) STK_NUMBER_OF(name, struct point, expression)
+TIMES(point_jobs, (double)r->t->n)
+TIMES(point_measured, (double)r->t->jobs)
+TIMES(point_first, r->t->first_s)
+TIMES(point_last, r->t->last_s)
+TIMES(point_slowest, r->t->slowest_s)
 
-static void put_times(struct stk_jw *w, const struct stk_compare_form *f)
+static const struct stk_result_field point_fields[] = {
+    {"jobs", "jobs at once", STK_U_COUNT, .number = point_jobs},
+    {"measured", "measured", STK_U_COUNT, .number = point_measured},
+    {"first_s", "first sample", STK_U_SECONDS, .number = point_first},
+    {"last_s", "last sample", STK_U_SECONDS, .number = point_last},
+    {"slowest_s", "slowest job", STK_U_SECONDS, .number = point_slowest},
+    {"last_ci", NULL, STK_U_LIST, STK_FROM(struct point, last_ci)},
+    {NULL}};
+
+static void put_points(const void *base, struct stk_jw *w)
 {
-    stk_jw_key(w, "points");
+    const struct stk_compare_form *f = ((const struct row *)base)->f;
     stk_jw_open(w, '[');
     for (size_t i = 0; i < f->ntimes; i++) {
-        const struct stk_compare_times *t = &f->times[i];
-        stk_jw_open(w, '{');
-        stk_jw_put_u64(w, "jobs", t->n);
-        stk_jw_put_u64(w, "measured", t->jobs);
-        stk_jw_put_f64(w, "first_s", t->first_s);
-        stk_jw_put_f64(w, "last_s", t->last_s);
-        stk_jw_put_f64(w, "slowest_s", t->slowest_s);
+        struct point one = {&f->times[i], {NAN, NAN}};
         for (size_t k = 0; f->series && k < f->series->nrows; k++)
-            if (f->series->row[k].n == t->n)
-                stk_report_interval(w, "last_ci", f->series->row[k].value_ci);
+            if (f->series->row[k].n == one.t->n)
+                one.last_ci = f->series->row[k].value_ci;
+        stk_jw_open(w, '{');
+        stk_fields_put(point_fields, &one, w);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
 }
 
-static void put_bend(struct stk_jw *w, const struct stk_bend *b)
-{
-    stk_jw_key(w, "bend");
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "law", stk_bend_id(b->kind));
-    stk_jw_put_u64(w, "flat_to", b->flat_to);
-    stk_jw_key(w, "rises_at");
-    if (b->rises_at)
-        stk_jw_u64(w, b->rises_at);
-    else
-        stk_jw_null(w);
-    stk_jw_key(w, "unclear_at");
-    if (b->unclear_at)
-        stk_jw_u64(w, b->unclear_at);
-    else
-        stk_jw_null(w);
-    if (b->unclear_at)
-        stk_report_verdict(w, "unclear", &b->unclear);
-    stk_jw_put_f64(w, "flat_within", b->flat_within);
-    stk_jw_put_f64(w, "one_job_s", b->t1_s);
-    stk_jw_put_f64(w, "at", b->at);
-    stk_jw_put_f64(w, "share", b->share);
-    stk_report_interval(w, "ci", b->ci);
-    stk_jw_put_f64(w, "rms", b->rms);
-    stk_jw_put_bool(w, "poor", b->poor);
-    stk_jw_close(w, '}');
-}
+static const struct stk_result_field curve_fields[] = {
+    {"jobs", NULL, STK_U_PLAIN}, {"last_s", NULL, STK_U_SECONDS}, {NULL}};
 
-/* The sentence about a form, or about all of them. */
-static void put_said(struct stk_jw *w, const struct stk_compare *c,
-                     const struct stk_compare_form *f)
+static void put_curve(const void *base, struct stk_jw *w)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    if (f && has_times(f))
-        put_bend_text(c, f, &b);
-    else if (!f)
-        put_best_text(c, &b);
-    stk_jw_put_str(w, "verdict", b.len ? stk_buf_cstr(&b) : NULL);
-    stk_buf_release(&b);
-}
-
-static void put_form(struct stk_jw *w, const struct stk_compare *c,
-                     const struct stk_compare_form *f)
-{
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "form", f->form->id);
-    stk_jw_put_str(w, "not_measured", f->why[0] ? f->why : NULL);
-    stk_jw_put_f64(w, "prepare_s", f->prepare_s);
-    stk_jw_put_u64(w, "files", f->files);
-    stk_jw_put_u64(w, "bytes", f->bytes);
-    if (has_times(f) && has_times(&c->form[STK_FORM_FILES]) && f != &c->form[STK_FORM_FILES]) {
-        const struct stk_verdict v = stk_compare_verdict(f, &c->form[STK_FORM_FILES]);
-        stk_report_verdict(w, "against_files", &v);
-    }
-    stk_jw_put_f64(w, "pays_after", stk_compare_pays_after(f, &c->form[STK_FORM_FILES]));
-    put_times(w, f);
-    put_bend(w, &f->bend);
-    put_said(w, c, f);
-    stk_jw_close(w, '}');
-}
-
-void stk_stage_compare_json(const struct stk_compare *c, struct stk_jw *w)
-{
-    stk_jw_put_str(w, "source", c->source);
-    stk_jw_put_str(w, "source_file_system", c->source_fs);
-    stk_jw_put_str(w, "target", c->target);
-    stk_jw_put_str(w, "target_file_system", c->target_fs);
-    stk_jw_put_u64(w, "files", c->files);
-    stk_jw_put_u64(w, "bytes", c->bytes);
-    stk_jw_put_u64(w, "runs", c->runs);
-    stk_jw_put_str(w, "via", c->via->name);
-    stk_jw_put_bool(w, "complete", c->complete);
-    const struct stk_compare_form *best = stk_compare_best(c);
-    stk_jw_put_str(w, "best", best ? best->form->id : NULL);
-    put_said(w, c, NULL);
-    stk_jw_key(w, "forms");
+    const struct stk_compare_form *f = ((const struct row *)base)->f;
+    double from = f->ntimes ? (double)f->times[0].n : 0;
+    double to = f->ntimes ? (double)f->times[f->ntimes - 1].n : 0;
+    bool drawn = to > from && !f->bend.poor && isfinite(stk_bend_time(&f->bend, from));
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < STK_FORMS; i++)
-        if (c->form[i].form)
-            put_form(w, c, &c->form[i]);
+    for (size_t i = 0; i < CURVE && drawn; i++) {
+        double n = from * pow(to / from, (double)i / (CURVE - 1));
+        stk_jw_open(w, '{');
+        stk_jw_put_f64(w, "jobs", n);
+        stk_jw_put_f64(w, "last_s", stk_bend_time(&f->bend, n));
+        stk_jw_close(w, '}');
+    }
     stk_jw_close(w, ']');
-    stk_jw_put_rows(w, "notes", c->note, sizeof c->note[0], c->nnotes);
 }
+
+static const struct stk_result_plot jobs_plot = {
+    "jobs", "Jobs at once",
+    "How long a job takes until its last sample is staged, while others do the same: medians with "
+    "95 % intervals. Beyond a bend, more jobs at once move hardly more together.",
+    "jobs", "jobs at once", STK_U_PLAIN, STK_SCALE_LOG,
+    {{"last sample", STK_U_SECONDS, {{"last_s", NULL, "both"}}, .logarithmic = true}},
+    .mark = "bends_at", .mark_name = "bends", .interval = "last_ci", .curve = "curve",
+    .curve_name = "law of", .least = 2};
+
+#define BEND(member) STK_FROM(struct stk_bend, member)
+STK_TEXT_OF(bend_law, struct stk_bend, stk_bend_id(r->kind))
+
+static void put_unclear(const void *base, struct stk_jw *w)
+{
+    const struct stk_bend *b = base;
+    if (b->unclear_at)
+        stk_verdict_put(&b->unclear, w);
+    else
+        stk_jw_null(w);
+}
+
+static const struct stk_result_field bend_fields[] = {
+    {"law", NULL, STK_U_TEXT, .put = bend_law},
+    {"flat_to", "flat up to jobs", STK_U_COUNT, BEND(flat_to)},
+    {"rises_at", "rises at jobs", STK_U_COUNT, BEND(rises_at), .flags = STK_F_KNOWN},
+    {"unclear_at", NULL, STK_U_COUNT, BEND(unclear_at), .flags = STK_F_KNOWN},
+    {"unclear", NULL, STK_U_ANY, .put = put_unclear},
+    {"flat_within", NULL, STK_U_SHARE, BEND(flat_within)},
+    {"one_job_s", NULL, STK_U_SECONDS, BEND(t1_s)},
+    {"at", NULL, STK_U_PLAIN, BEND(at)},
+    {"share", NULL, STK_U_SHARE, BEND(share), "of the time of one job that every further job adds"},
+    {"ci", NULL, STK_U_LIST, BEND(ci), "of at, or of share"},
+    {"rms", NULL, STK_U_SHARE, BEND(rms)},
+    {"poor", NULL, STK_U_FLAG, BEND(poor)},
+    {NULL}};
+
+static void put_bend(const void *base, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    stk_fields_put(bend_fields, &((const struct row *)base)->f->bend, w);
+    stk_jw_close(w, '}');
+}
+
+/* ---- the forms ------------------------------------------------------------------------------ */
+
+#define FORM(name, expression) STK_NUMBER_OF(name, struct row, expression)
+
+static const struct stk_compare_form *files_of(const struct row *r)
+{
+    return &r->c->form[STK_FORM_FILES];
+}
+
+static double last_s(const struct stk_compare_form *f)
+{
+    return has_times(f) ? f->times[0].last_s : NAN;
+}
+
+STK_TEXT_OF(form_id, struct row, r->f->form->id)
+STK_TEXT_OF(form_why, struct row, r->f->why[0] ? r->f->why : NULL)
+FORM(form_prepare, r->f->prepare_s)
+FORM(form_first, has_times(r->f) ? r->f->times[0].first_s : NAN)
+FORM(form_last, last_s(r->f))
+FORM(form_rate, (double)r->c->bytes / last_s(r->f))
+FORM(form_speed, last_s(files_of(r)) / last_s(r->f))
+FORM(form_files, (double)r->f->files)
+FORM(form_bytes, (double)r->f->bytes)
+FORM(form_pays, stk_compare_pays_after(r->f, files_of(r)))
+FORM(form_bends, r->f->bend.at > 0 && !r->f->bend.poor ? r->f->bend.at : NAN)
+
+static void put_against(const void *base, struct stk_jw *w)
+{
+    const struct row *r = base;
+    const struct stk_compare_form *files = files_of(r);
+    if (has_times(r->f) && has_times(files) && r->f != files) {
+        const struct stk_verdict v = stk_compare_verdict(r->f, files);
+        stk_verdict_put(&v, w);
+    } else {
+        stk_jw_null(w);
+    }
+}
+
+static void form_verdict(const void *base, struct stk_jw *w)
+{
+    const struct row *r = base;
+    struct stk_buf text = STK_BUF_INIT;
+    if (has_times(r->f))
+        put_bend_text(r->c, r->f, &text);
+    stk_jw_str(w, text.len ? stk_buf_cstr(&text) : NULL);
+    stk_buf_release(&text);
+}
+
+static const struct stk_result_field form_fields[] = {
+    {"form", "form", STK_U_TEXT, .put = form_id},
+    {"prepare_s", "prepare once", STK_U_SECONDS, .number = form_prepare},
+    {"first_s", "first sample", STK_U_SECONDS, .number = form_first,
+     .meaning = "with the fewest jobs at once, as all of the row"},
+    {"last_s", "last sample", STK_U_SECONDS, .number = form_last},
+    {"bytes_per_second", "rate", STK_U_BYTES_PER_S, .number = form_rate,
+     .meaning = "bytes of the source, until the last sample"},
+    {"speed", "speed", STK_U_TIMES, .number = form_speed, .meaning = "against files"},
+    {"files", "files", STK_U_COUNT, .number = form_files, .flags = STK_F_PAGE},
+    {"bytes", "bytes", STK_U_BYTES, .number = form_bytes, .flags = STK_F_PAGE},
+    {"against_files", NULL, STK_U_ANY, .put = put_against},
+    {"pays_after", "pays after stagings", STK_U_PLAIN, .number = form_pays, .flags = STK_F_PAGE},
+    {"points", "every number of jobs", STK_U_TABLE, .put = put_points, .of = point_fields,
+     .meaning = "Medians of the jobs.", .plot = &jobs_plot},
+    {"bend", NULL, STK_U_GROUP, .put = put_bend, .of = bend_fields, .flags = STK_F_PAGE},
+    {"bends_at", "bends at jobs", STK_U_PLAIN, .number = form_bends, .flags = STK_F_PAGE},
+    {"curve", NULL, STK_U_TABLE, .put = put_curve, .of = curve_fields,
+     .meaning = "the law, to be drawn"},
+    {"not_measured", "not measured", STK_U_TEXT, .put = form_why, .flags = STK_F_REMARK,
+     .say = "was not measured"},
+    {"verdict", NULL, STK_U_PROSE, .put = form_verdict, .flags = STK_F_NOTE},
+    {NULL}};
+
+static const struct stk_result_field seconds_fields[] = {
+    {"jobs", "jobs at once", STK_U_COUNT}, {"last_s", "last sample", STK_U_SECONDS}, {NULL}};
+static const struct stk_result_field jobs_fields[] = {
+    {"form", "form", STK_U_TEXT},
+    {"points", "last sample", STK_U_TABLE, .of = seconds_fields, .by = "last_s",
+     .flags = STK_F_SIDE},
+    {"verdict", NULL, STK_U_PROSE, .flags = STK_F_NOTE},
+    {NULL}};
+
+static const struct stk_result_plot forms_plot = {
+    "forms", "Forms compared",
+    "How long one job waits for the first and for the last sample, and what preparing the form "
+    "takes, once.",
+    "form", "", STK_U_PLAIN, STK_SCALE_CATEGORY,
+    {{"staging", STK_U_SECONDS, {{"first_s", NULL, "bar"}, {"last_s", NULL, "bar"}}},
+     {"preparing", STK_U_SECONDS, {{"prepare_s", "prepared once", "bar"}}}}};
+
+static void put_forms(const void *base, struct stk_jw *w)
+{
+    const struct stk_compare *c = base;
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < STK_FORMS; i++) {
+        const struct row one = {c, &c->form[i]};
+        if (!one.f->form)
+            continue;
+        stk_jw_open(w, '{');
+        stk_fields_put(form_fields, &one, w);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+/* ---- the result ----------------------------------------------------------------------------- */
+
+#define FROM(member) STK_FROM(struct stk_compare, member)
+
+static double best_speed(const void *base)
+{
+    const struct stk_compare *c = base;
+    const struct stk_compare_form *best = stk_compare_best(c), *files = &c->form[STK_FORM_FILES];
+    return best && best != files ? last_s(files) / last_s(best) : NAN;
+}
+
+static void best_id(const void *base, struct stk_jw *w)
+{
+    const struct stk_compare_form *best = stk_compare_best(base);
+    stk_jw_str(w, best ? best->form->id : NULL);
+}
+
+static void put_verdict(const void *base, struct stk_jw *w)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    put_best_text(base, &text);
+    stk_jw_str(w, stk_buf_cstr(&text));
+    stk_buf_release(&text);
+}
+
+static void put_notes(const void *base, struct stk_jw *w)
+{
+    const struct stk_compare *c = base;
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < c->nnotes; i++) {
+        char text[sizeof c->note[0] + 1];
+        snprintf(text, sizeof text, "%s.", c->note[i]);
+        stk_jw_str(w, text);
+    }
+    stk_jw_close(w, ']');
+}
+
+STK_TEXT_OF(via, struct stk_compare, r->via->name)
+STK_TEXT_OF(not_complete, struct stk_compare, r->complete ? NULL : "not all of them ended well")
+
+static const struct stk_result_field fields[] = {
+    {"source", "source", STK_U_TEXT, FROM(source)},
+    {"source_file_system", "on", STK_U_TEXT, FROM(source_fs), .joins = " (%)"},
+    {"files", "files", STK_U_COUNT, FROM(files), .joins = ": % file(s)"},
+    {"bytes", "bytes", STK_U_BYTES, FROM(bytes), .joins = ", %"},
+    {"target", "staged to", STK_U_TEXT, FROM(target), .none = "a folder of each node"},
+    {"target_file_system", "file system there", STK_U_TEXT, FROM(target_fs), .joins = " (%)"},
+    {"runs", "runs", STK_U_COUNT, FROM(runs), .say = "% of each, in random order"},
+    {"not_complete", "", STK_U_TEXT, .put = not_complete, .flags = STK_F_SCREEN, .joins = "; %"},
+    {"via", "jobs run", STK_U_TEXT, .put = via, .flags = STK_F_PAGE},
+    {"complete", NULL, STK_U_FLAG, FROM(complete)},
+    {"best", NULL, STK_U_TEXT, .put = best_id},
+    {"best_speed", "as fast as files", STK_U_TIMES, .number = best_speed,
+     .flags = STK_F_LEAD | STK_F_PAGE},
+    {"forms", "forms", STK_U_TABLE, .put = put_forms, .of = form_fields, .only = "last_s",
+     .plot = &forms_plot},
+    {"verdict", NULL, STK_U_PROSE, .put = put_verdict, .flags = STK_F_VERDICT},
+    {"verdict", NULL, STK_U_PROSE, .flags = STK_F_VIEW},
+    {"forms", "jobs at once", STK_U_TABLE, .of = jobs_fields, .only = "last_s", .least = 2,
+     .flags = STK_F_VIEW | STK_F_SIDE},
+    {"notes", "notes", STK_U_LIST, .put = put_notes, .flags = STK_F_NAMED | STK_F_WRAP},
+    {NULL}};
+
+static void caveat(const struct stk_jval *r, struct stk_buf *out)
+{
+    (void)r;
+    stk_buf_puts(out, "the form to use");
+}
+
+static bool has_forms(const struct stk_jval *r)
+{
+    return stk_pg_has_rows(stk_json_get(r, "forms"));
+}
+
+const struct stk_result_kind stk_forms_kind = {.command = "stage",
+                                               .doing = "Staged in several forms:",
+                                               .fields = fields,
+                                               .takes = has_forms,
+                                               .caveat = caveat};

@@ -29,7 +29,7 @@ static const struct stk_result_field node_fields[] = {
 
 static const struct stk_result_plot node_plot = {
     "nodes", "Nodes against nodes", "The job begins when its slowest node has the data.",
-    "node", "node", STK_U_PLAIN, "category",
+    "node", "node", STK_U_PLAIN, STK_SCALE_CATEGORY,
     {{"time", STK_U_SECONDS, {{"seconds", "time", "bar"}}},
      {"data",
       STK_U_BYTES,

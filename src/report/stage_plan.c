@@ -179,7 +179,7 @@ static const struct stk_result_field way_fields[] = {
 
 static const struct stk_result_plot way_plot = {
     "ways", "Ways to stage", "The least and the most time that each may take.",
-    "way", "", STK_U_PLAIN, "category",
+    "way", "", STK_U_PLAIN, STK_SCALE_CATEGORY,
     {{"time", STK_U_SECONDS, {{"least_s", "at least", "bar"}, {"most_s", NULL, "bar"}}}}};
 
 static void put_ways(const void *base, struct stk_jw *w)

@@ -325,9 +325,14 @@ static void put_cell(struct stk_jw *w, const struct stk_jval *v, bool text)
         stk_jw_null(w);
 }
 
+void stk_pg_put(struct stk_jw *w, const struct stk_jval *v, const char *unit)
+{
+    put_cell(w, v, is_text(unit));
+}
+
 void stk_pg_cell(struct stk_jw *w, const struct stk_jval *row, const struct stk_pg_column *c)
 {
-    put_cell(w, stk_pg_at(row, c->name), is_text(c->unit));
+    stk_pg_put(w, stk_pg_at(row, c->name), c->unit);
 }
 
 void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const char *text,

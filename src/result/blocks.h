@@ -69,6 +69,9 @@ struct stk_pg_column {
 void stk_pg_table(struct stk_jw *w, const char *id, const char *title, const char *text,
                   const struct stk_pg_column *column, size_t n);
 void stk_pg_table_end(struct stk_jw *w);
+#define STK_PG_SIDE_MAX 64 /* columns of things that stand side by side */
+/* A value as a cell of that unit. */
+void stk_pg_put(struct stk_jw *w, const struct stk_jval *v, const char *unit);
 /* A cell: the member of the row that the column names. */
 void stk_pg_cell(struct stk_jw *w, const struct stk_jval *row, const struct stk_pg_column *c);
 

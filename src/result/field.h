@@ -31,7 +31,7 @@ enum stk_unit {
     STK_U_LIST,  /* an array of texts or numbers */
     STK_U_GROUP, /* an object, described by `of`; key "": members of the object that it stands in */
     STK_U_TABLE, /* an array of objects, described by `of` */
-    STK_U_ANY,   /* other JSON */
+    STK_U_ANY,   /* other JSON; an object that nothing draws may be described by `of` */
 };
 
 /* ---- where a field takes its value from --------------------------------------------------- */
@@ -127,9 +127,12 @@ enum stk_field_flag {
     STK_F_WRAP = 1u << 16,    /* the last column, a list: its words go to further lines */
     STK_F_REMARK = 1u << 17,  /* of a row: no column, but a line below the table, behind the first */
     STK_F_ESCAPED = 1u << 13, /* text whose control characters were escaped before */
-    STK_F_NOTE = 1u << 18,    /* of a row: prose, no column, but a note of the page */
-    STK_F_MAP = 1u << 19,     /* a table whose rows are the members of an object */
+    STK_F_NOTE = 1u << 18,    /* of a row: prose, no column, but a note of the page; on the screen a
+                               * sentence below rows that stand side by side */
+    STK_F_MAP = 1u << 19,     /* a table whose rows are the members of an object; of STK_U_ANY: the
+                               * members, with their values */
     STK_F_OWN_TITLE = 1u << 20, /* `titled` says only whether it is a plain number */
+    STK_F_SIDE = 1u << 24, /* a table whose rows stand side by side (side.h) */
 };
 
 struct stk_screen;
@@ -164,26 +167,47 @@ struct stk_result_field {
     /* Of a table on the screen: the rows that have that member; `most` of them by that number. */
     const char *only, *by; /* by "": the first of them */
     const char *marked;    /* those in which this member is true are emphasised */
+    /* Of a table: its rows are these two members, not those of an array. */
+    const char *pair[2];
     const struct stk_result_plot *plot; /* of a table, on the page */
     /* Draws the member of obj on the screen in its own way (screen.h). */
     void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);
 };
 
-/* A plot of the columns of a table. */
-#define STK_PLOT_PANELS 4
+/*
+ * A plot of the columns of a table. Of a table in the rows of another, each of the outer rows gives
+ * a series of every panel, with the name that its first field has.
+ */
+enum stk_plot_scale {
+    STK_SCALE_CATEGORY,
+    STK_SCALE_RANKS, /* few are bars, many are points over their numbers */
+    STK_SCALE_LINEAR,
+    STK_SCALE_LOG,
+};
+#define STK_PLOT_PANELS 6
 #define STK_PLOT_SERIES 4
 struct stk_result_plot {
     const char *id, *title, *text;
     const char *x, *x_name; /* the column of the x axis, and its name */
     enum stk_unit x_unit;
-    const char *scale; /* "linear", "log", "category" */
+    enum stk_plot_scale scale;
     struct {
         const char *name;
         enum stk_unit unit;
         struct {
-            const char *key, *name, *as; /* as: "bar", "line", "points", "both" */
+            const char *key, *name, *as; /* as: "bar", "line", "points", "both", "area", "step" */
         } series[STK_PLOT_SERIES];
+        const char *level, *level_name; /* a member of the result: a line at its height */
+        bool logarithmic, stacked;
     } panel[STK_PLOT_PANELS];
+    const char *mark, *mark_name; /* a member of the result, or of the outer row: a line across x */
+    /* In an outer row: the member of a point that is its interval; a table of the same columns,
+     * drawn as a curve, and what it is of a series ("law of"). */
+    const char *interval, *curve, *curve_name;
+    bool flip;   /* the axis of x goes down: names that are long */
+    bool trim;   /* without the rows at both ends that have nothing */
+    size_t most; /* rows; more are not drawn; 0: any number */
+    size_t least;
 };
 
 /* ---- a kind of result ----------------------------------------------------------------------- */
@@ -208,7 +232,16 @@ struct stk_result_kind {
     bool fits; /* its screen is as narrow as a terminal in a file, too */
     const struct stk_result_csv *csv; /* the table of --csv (page.h); NULL: none */
     bool gathered; /* on the page, several such results make one (report/html) */
+    /* Several such results on a page are also compared: of a struct stk_results. May be NULL. */
+    const struct stk_result_kind *compared;
     const char *needs, *lacks; /* a result without that member is refused, with these words */
+};
+
+/* Results of one kind, and what tells them apart. */
+struct stk_results {
+    const struct stk_jval *const *result;
+    const char *const *name;
+    size_t n;
 };
 
 extern const char stk_plus_minus[]; /* a title: "+-" on a terminal without UTF-8 */
@@ -224,6 +257,12 @@ static inline const struct stk_jval *stk_field_of(const struct stk_result_field 
 {
     return *f->key ? stk_json_get(obj, f->key) : obj;
 }
+/* The rows of a table: an array. Those of a pair are put together in `made`. */
+struct stk_pair {
+    struct stk_jval rows, item[2];
+};
+const struct stk_jval *stk_rows_of(const struct stk_result_field *f, const struct stk_jval *obj,
+                                   struct stk_pair *made);
 /* Members of the open object, from the struct at base. */
 void stk_fields_put(const struct stk_result_field *f, const void *base, struct stk_jw *w);
 /* An array: n structs of `size` bytes at `rows`. */

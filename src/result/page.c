@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "result/blocks.h"
+#include "result/plot.h"
+#include "result/side.h"
 
 #define COLUMNS 40 /* of a table, at most */
 
@@ -91,35 +93,6 @@ static void put_facts(const struct stk_result_field *f, const char *before,
 }
 
 /* ---- plots and tables ----------------------------------------------------------------------- */
-
-static const struct stk_result_field *column(const struct stk_result_field *of, const char *key)
-{
-    for (; of->key; of++)
-        if (strcmp(of->key, key) == 0)
-            return of;
-    return NULL;
-}
-
-static void put_plot(const struct stk_result_plot *p, const struct stk_result_field *of,
-                     const struct stk_jval *rows, struct stk_jw *w)
-{
-    const struct stk_pg_axis axis = {p->x_name, stk_unit_name(p->x_unit), p->scale, NAN, NAN};
-    stk_pg_plot(w, p->id, p->title, p->text);
-    stk_pg_x_of(w, &axis, rows, p->x);
-    stk_pg_panels(w);
-    for (size_t i = 0; i < STK_PLOT_PANELS && p->panel[i].name; i++) {
-        stk_pg_panel(w, p->panel[i].name, stk_unit_name(p->panel[i].unit));
-        for (size_t k = 0; k < STK_PLOT_SERIES && p->panel[i].series[k].key; k++) {
-            const char *key = p->panel[i].series[k].key, *name = p->panel[i].series[k].name;
-            const struct stk_result_field *f = column(of, key);
-            if (stk_pg_any_of(rows, key))
-                stk_pg_series_of(w, name ? name : f ? f->title : key, p->panel[i].series[k].as,
-                                 rows, key);
-        }
-        stk_pg_panel_end(w);
-    }
-    stk_pg_plot_end(w);
-}
 
 /* The columns of a table, with the texts that they borrow. */
 struct columns {
@@ -212,15 +185,91 @@ static void put_inner(const struct stk_result_field *outer, const struct stk_res
     stk_pg_table_end(w);
 }
 
-static void put_blocks_of(const struct stk_result_field *f, const struct stk_jval *obj,
+/* Each row is a column; each line has the unit of its cells. */
+static void put_side(const struct stk_result_field *f, const struct stk_jval *rows,
+                     struct stk_jw *w)
+{
+    struct stk_side s;
+    struct stk_pg_column c[STK_PG_SIDE_MAX + COLUMNS];
+    size_t n = 0, labels;
+    char head[120], title[COLUMNS][80];
+    stk_side_of(&s, f, rows, STK_F_SCREEN);
+    if (!s.n)
+        return;
+    if (!s.cell)
+        c[n++] = (struct stk_pg_column){"what", "Figure", "text"};
+    for (const struct stk_result_field *of = s.cell ? s.inner->of : NULL; of && of->key; of++)
+        if (of != s.cell && of->title && n < COLUMNS) {
+            c[n] = (struct stk_pg_column){of->key, capital(of->title, title[n], sizeof title[n]),
+                                          stk_unit_name(of->unit)};
+            n++;
+        }
+    labels = n;
+    size_t many = rows->len < STK_PG_SIDE_MAX ? rows->len : STK_PG_SIDE_MAX;
+    for (size_t k = 0; k < many; k++) {
+        const char *name = stk_pg_text(&rows->item[k], s.first->key, "?");
+        c[n++] = (struct stk_pg_column){name, name, s.cell ? stk_unit_name(s.cell->unit) : "row"};
+    }
+    stk_pg_table(w, f->title, capital(f->title, head, sizeof head), f->meaning, c, n);
+    for (size_t i = 0; i < s.n; i++) {
+        const struct stk_result_field *cell = stk_side_field(&s, i);
+        const struct stk_pg_column of = {.unit = stk_unit_name(cell->unit)};
+        stk_jw_open(w, '[');
+        if (!s.cell)
+            stk_jw_str(w, cell->title);
+        for (size_t k = 0; s.cell && k < labels; k++)
+            stk_pg_cell(w, s.row[i], &c[k]);
+        for (size_t k = 0; k < many; k++)
+            stk_pg_put(w, stk_side_cell(&s, i, k), of.unit);
+        if (!s.cell)
+            stk_jw_str(w, of.unit);
+        stk_jw_close(w, ']');
+    }
+    stk_pg_table_end(w);
+}
+
+/* The members of an object, with their values. */
+static void put_members(const struct stk_result_field *f, const struct stk_jval *obj,
+                        struct stk_jw *w)
+{
+    static const struct stk_pg_column columns[] = {{"key", "Key", "text"},
+                                                   {"value", "Value", "text"}};
+    char head[120];
+    stk_pg_table(w, f->key, capital(f->title, head, sizeof head), f->meaning, columns, 2);
+    for (size_t i = 0; i < obj->len; i++) {
+        const struct stk_jval *v = &obj->item[i];
+        bool text = v->type == STK_JSTR;
+        stk_jw_open(w, '[');
+        stk_jw_strn(w, obj->name[i].str, obj->name[i].len);
+        stk_jw_strn(w, text ? v->str : v->raw, text ? v->len : v->raw_len);
+        stk_jw_close(w, ']');
+    }
+    stk_pg_table_end(w);
+}
+
+/* A table that no field draws on the page may still have a plot. */
+static bool has_plot(const struct stk_result_field *f)
+{
+    bool view = f->flags & STK_F_VIEW && !(f->flags & STK_F_PAGE);
+    return f->plot && !view;
+}
+
+static void put_blocks_of(const struct stk_result_field *f, const struct stk_jval *rows,
                           const struct stk_jval *result, struct stk_jw *w)
 {
-    const struct stk_jval *rows = stk_field_of(f, obj);
-    if (f->plot)
-        put_plot(f->plot, f->of, rows, w);
-    put_table(f, rows, result, w);
+    if (has_plot(f))
+        stk_plot_draw(f, rows, result, w);
     for (const struct stk_result_field *of = f->of; of->key; of++)
-        if (of->unit == STK_U_TABLE && on_page(of))
+        if (of->unit == STK_U_TABLE && has_plot(of))
+            stk_plot_draw_inner(f, of, rows, w);
+    if (!on_page(f))
+        return;
+    if (f->flags & STK_F_SIDE)
+        put_side(f, rows, w);
+    else
+        put_table(f, rows, result, w);
+    for (const struct stk_result_field *of = f->of; of->key; of++)
+        if (of->unit == STK_U_TABLE && on_page(of) && !(f->flags & STK_F_SIDE))
             put_inner(f, of, rows, result, w);
 }
 
@@ -228,11 +277,17 @@ static void put_blocks(const struct stk_result_field *f, const struct stk_jval *
                        const struct stk_jval *result, struct stk_jw *w)
 {
     for (; f->key; f++) {
+        struct stk_pair pair;
         const struct stk_jval *v = stk_field_of(f, obj);
         if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ)
             put_blocks(f->of, v, result, w);
-        if (f->unit == STK_U_TABLE && on_page(f) && stk_pg_has_rows(v))
-            put_blocks_of(f, obj, result, w);
+        if (f->unit == STK_U_ANY && f->flags & STK_F_MAP && v && v->type == STK_JOBJ && v->len)
+            put_members(f, v, w);
+        if (f->unit != STK_U_TABLE || !f->of || !(on_page(f) || has_plot(f)))
+            continue;
+        const struct stk_jval *rows = stk_rows_of(f, obj, &pair);
+        if (stk_pg_has_rows(rows))
+            put_blocks_of(f, rows, result, w);
     }
 }
 
@@ -278,7 +333,7 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
                    const struct stk_jval *result, struct stk_jw *w)
 {
     char title[320];
-    snprintf(title, sizeof title, "%s %.280s", kind->doing, subject);
+    snprintf(title, sizeof title, "%s%s%.280s", kind->doing, *subject ? " " : "", subject);
     stk_pg_begin(w, kind->page ? kind->page : kind->command, name, title);
     struct stk_buf verdict = STK_BUF_INIT, caveat = STK_BUF_INIT;
     if (kind->caveat)

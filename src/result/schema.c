@@ -22,7 +22,8 @@ static void put_properties(const struct stk_result_field *f, struct stk_jw *w);
 
 static void put_field(const struct stk_result_field *f, struct stk_jw *w)
 {
-    const char *type = f->flags & STK_F_MAP ? "object" : type_of(f->unit), *unit = stk_unit_name(f->unit);
+    bool object = f->flags & STK_F_MAP || (f->unit == STK_U_ANY && f->of);
+    const char *type = object ? "object" : type_of(f->unit), *unit = stk_unit_name(f->unit);
     stk_jw_key(w, f->key);
     stk_jw_open(w, '{');
     if (f->title)
@@ -35,7 +36,7 @@ static void put_field(const struct stk_result_field *f, struct stk_jw *w)
     }
     if (f->unit < STK_U_FLAG && *unit)
         stk_jw_put_str(w, "unit", unit);
-    if (f->unit == STK_U_GROUP && f->of)
+    if ((f->unit == STK_U_GROUP || f->unit == STK_U_ANY) && f->of)
         put_properties(f->of, w);
     if (f->unit == STK_U_TABLE && f->of) {
         stk_jw_key(w, f->flags & STK_F_MAP ? "additionalProperties" : "items");

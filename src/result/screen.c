@@ -8,6 +8,7 @@
 
 #include "base/style.h"
 #include "base/text.h"
+#include "result/side.h"
 
 #define INDENT    2
 #define BAR_WIDTH 30
@@ -259,7 +260,15 @@ static bool is_true(const struct stk_jval *row, const char *key)
     return v && v->type == STK_JBOOL && v->b;
 }
 
-/* "/scratch: files older than 30 days are removed" */
+static void put_line_below(const struct stk_result_field *f, const char *text,
+                           struct stk_screen *s)
+{
+    stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_WARN : "");
+    stk_report_wrapped(text, INDENT, s->columns, s->out);
+    stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_PLAIN : "");
+}
+
+/* "/scratch: files older than 30 days are removed"; with `say`, "tar was not measured: ..." */
 static void put_remarks(const struct stk_result_field *f, const struct stk_jval *rows,
                         struct stk_screen *s)
 {
@@ -267,13 +276,16 @@ static void put_remarks(const struct stk_result_field *f, const struct stk_jval 
         for (const struct stk_result_field *c = f->of; c->key; c++) {
             const struct stk_jval *v = stk_json_get(&rows->item[i], c->key);
             const struct stk_jval *name = stk_json_get(&rows->item[i], f->of->key);
-            if (!(c->flags & STK_F_REMARK) || !v || v->type != STK_JSTR || !name)
-                continue;
             struct stk_buf line = STK_BUF_INIT;
-            stk_buf_printf(&line, "%s: %s", name->type == STK_JSTR ? name->str : "", v->str);
-            stk_buf_puts(s->out, c->flags & STK_F_WARN ? STK_WARN : "");
-            stk_report_wrapped(stk_buf_cstr(&line), INDENT, s->columns, s->out);
-            stk_buf_puts(s->out, c->flags & STK_F_WARN ? STK_PLAIN : "");
+            bool remark = c->flags & STK_F_REMARK && name;
+            if (!v || v->type != STK_JSTR)
+                continue;
+            if (remark)
+                stk_buf_printf(&line, "%s%s%s: ", name->type == STK_JSTR ? name->str : "",
+                               c->say ? " " : "", c->say ? c->say : "");
+            stk_buf_puts(&line, v->str);
+            if (remark || (c->flags & STK_F_NOTE && f->flags & STK_F_SIDE))
+                put_line_below(c, stk_buf_cstr(&line), s);
             stk_buf_release(&line);
         }
 }
@@ -294,6 +306,76 @@ static bool is_among(const struct stk_result_field *f, const struct stk_jval *ro
         larger += v > mine || (v == mine && k < i);
     }
     return larger < f->most;
+}
+
+/* The end of a name, in so many columns: results differ in their last folders. */
+static void put_name(const struct stk_result_field *f, const struct stk_jval *row, size_t columns,
+                     struct stk_buf *cells)
+{
+    const struct stk_jval *v = stk_json_get(row, f->key);
+    struct stk_buf name = STK_BUF_INIT;
+    stk_field_text(f, v, &name);
+    const char *at = stk_buf_cstr(&name);
+    bool cut = stk_text_width(at, strlen(at)) > columns;
+    stk_buf_puts(cells, cut ? "..." : "");
+    while (cut && *at && stk_text_width(at, strlen(at)) > columns - 3)
+        for (at++; (*at & 0xc0) == 0x80;)
+            at++;
+    stk_buf_puts(cells, at);
+    stk_buf_putc(cells, '\0');
+    stk_buf_release(&name);
+}
+
+#define SIDE_NAME 9 /* columns of a name, at least */
+
+/* Each row is a column. Of two, the change stands beside them. */
+static void put_side(const struct stk_result_field *f, const struct stk_jval *rows,
+                     struct stk_screen *s)
+{
+    struct stk_side side;
+    stk_side_of(&side, f, rows, STK_F_PAGE);
+    size_t n = rows->len < STK_GRID_COLUMNS - 2 ? rows->len : STK_GRID_COLUMNS - 2;
+    bool changes = rows->len == 2 && !side.cell;
+    size_t room = (s->columns > 36 ? s->columns - 36 : 0) / (n + changes);
+    room = room < SIDE_NAME ? SIDE_NAME : room > TITLE_MAX ? TITLE_MAX : room;
+    char align[STK_GRID_COLUMNS + 1] = "l";
+    struct stk_buf cells = STK_BUF_INIT;
+    struct stk_grid t;
+    if (!side.n || side.n < f->least)
+        return;
+    stk_screen_part(s);
+    stk_buf_puts(&cells, side.cell ? side.inner->of->title : "");
+    stk_buf_putc(&cells, '\0');
+    for (size_t k = 0; k < n; k++) {
+        put_name(side.first, &rows->item[k], room, &cells);
+        align[k + 1] = side.cell && side.cell->unit >= STK_U_FLAG ? 'l' : 'r';
+    }
+    if (changes)
+        stk_buf_put(&cells, "change", sizeof "change");
+    align[n + 1] = changes ? 'r' : '\0';
+    align[n + 1 + changes] = '\0';
+    stk_grid_init(&t, align);
+    stk_grid_cells(&t, &cells);
+    for (size_t i = 0; i < side.n; i++) {
+        const struct stk_result_field *cell = stk_side_field(&side, i);
+        char change[48];
+        if (side.cell)
+            put_cell(side.inner->of, stk_json_get(side.row[i], side.inner->of->key), NULL, &cells);
+        else
+            stk_buf_put(&cells, cell->title, strlen(cell->title) + 1);
+        for (size_t k = 0; k < n; k++)
+            put_cell(cell, stk_side_cell(&side, i, k), NULL, &cells);
+        if (changes) {
+            stk_buf_puts(&cells, stk_side_change(&side, i, change, sizeof change));
+            stk_buf_putc(&cells, '\0');
+        }
+        stk_grid_cells(&t, &cells);
+    }
+    stk_grid_narrow(&t, INDENT, s->columns);
+    stk_grid_render(&t, INDENT, s->out);
+    stk_grid_release(&t);
+    stk_buf_release(&cells);
+    put_remarks(f, rows, s);
 }
 
 void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *rows,
@@ -369,6 +451,10 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     size_t shown = 0;
     for (size_t i = 0; i < rows->len; i++)
         shown += has(&rows->item[i], f->only);
+    if (shown && f->flags & STK_F_SIDE) {
+        put_side(f, rows, s);
+        return;
+    }
     if ((!shown && !f->none) || shown < f->least)
         return;
     stk_screen_part(s);
@@ -444,7 +530,7 @@ static bool is_figure(const struct stk_result_field *f)
 static bool is_sound(const struct stk_result_field *f, const struct stk_jval *v)
 {
     return f->unit == STK_U_TEXT || f->unit == STK_U_PROSE   ? v->type == STK_JSTR
-           : f->flags & STK_F_MAP                            ? v->type == STK_JOBJ
+           : f->flags & STK_F_MAP || f->pair[0]              ? v->type == STK_JOBJ
            : f->unit == STK_U_LIST || f->unit == STK_U_TABLE ? v->type == STK_JARR
            : f->unit == STK_U_GROUP                          ? v->type == STK_JOBJ
                                                              : true;
@@ -458,10 +544,11 @@ static bool is_drawn(const struct stk_result_field *f)
 static void draw_part(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s)
 {
     const struct stk_jval *v = stk_field_of(f, obj);
+    struct stk_pair pair;
     if (f->draw)
         f->draw(f, obj, s);
     else if (f->unit == STK_U_TABLE)
-        put_table(f, v, s);
+        put_table(f, stk_rows_of(f, obj, &pair), s);
     else if (f->unit == STK_U_PROSE)
         put_prose(f, v->str, s);
     else if (f->unit == STK_U_LIST)

@@ -146,6 +146,20 @@ struct stk_result_field stk_field_in(const struct stk_result_field *f,
     return here;
 }
 
+const struct stk_jval *stk_rows_of(const struct stk_result_field *f, const struct stk_jval *obj,
+                                   struct stk_pair *made)
+{
+    if (!f->pair[0])
+        return stk_field_of(f, obj);
+    *made = (struct stk_pair){.rows = {.type = STK_JARR, .item = made->item}};
+    for (size_t i = 0; i < 2; i++) {
+        const struct stk_jval *v = stk_json_get(obj, f->pair[i]);
+        if (v && v->type == STK_JOBJ)
+            made->item[made->rows.len++] = *v;
+    }
+    return &made->rows;
+}
+
 bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *rows)
 {
     for (size_t i = 0; f->flags & STK_F_IF_SET && i < rows->len; i++)

@@ -536,7 +536,7 @@ def test_the_most_accelerators_are_found(stoker, tmp_path):
                  "--ranks", 12, "--virtual-storage", "1000kB,0,shared")
     result = json.loads(out.read_text())["result"]
     assert result["most_ranks"] == 10
-    assert "10 accelerators stay busy for at least 95 % of the time" in got.out
+    assert "10 accelerators stay busy for at least 95 % of the time" in " ".join(got.out.split())
     assert {p["ranks"] for p in result["points"]} == {1, 2, 4, 8, 12, 10, 11}
 
 
@@ -561,7 +561,7 @@ def test_too_few_steps_judge_nothing(stoker, tmp_path):
     got = stoker(*options, "--set", "training.batch=8")
     result = json.loads(out.read_text())["result"]
     assert (result["points"], result["most_ranks"], result["ranks_not_judged"]) == ([], 0, 1)
-    assert "Not known how many accelerators stay busy: with 1 accelerator, the data has 8 steps for each, and 11 are needed" in got.out
+    assert "Not known how many accelerators stay busy: with 1 accelerator, the data has 8 steps for each, and 11 are needed" in " ".join(got.out.split())
 
 
 def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):
@@ -571,7 +571,7 @@ def test_a_sweep_says_where_the_job_turns(stoker, tmp_path):
                  "--set", "reader.prefetch=8", "--set", "training.warmup=10", "--virtual-storage", "33333,0")
     points = json.loads(out.read_text())["result"]["points"]
     assert [round(p["utilisation"], 2) for p in points] == [0.33, 0.67, 1.0, 1.0]
-    assert "turns from I/O-bound to compute-bound at reader.threads=3." in got.out
+    assert "turns from I/O-bound to compute-bound at reader.threads=3." in " ".join(got.out.split())
     for key in ("dataset.files", "samples_per_file"):
         assert f"{key}: a sweep reads the same data" in stoker(
             "bench", w, "--data", tmp_path / "d", "--sweep", f"{key}=1,2", rc=2).err
@@ -592,7 +592,7 @@ def test_with_a_neighbour(bench, stoker, tmp_path):
     got = bench(write(tmp_path, SMALL), "--generate", "--neighbour", "frnn", "--small", "--neighbour-data",
                 tmp_path / "other", "--ranks", "2")
     assert [p["run"] for p in got.result["points"]] == ["alone", "with frnn"]
-    assert "With frnn beside it, the job computes" in got.out
+    assert "With frnn beside it, the job computes" in " ".join(got.out.split())
     assert not subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True).stdout
     bad = stoker("bench", tmp_path / "w.yaml", "--data", tmp_path / "data", "--neighbour", "frnn", *VIRTUAL, rc=2)
     assert "--neighbour needs --neighbour-data DIR" in bad.err
@@ -604,7 +604,7 @@ def test_results_side_by_side(bench, stoker, tmp_path):
     (tmp_path / "result.json").rename(tmp_path / "a.json")
     bench(w, "--set", "training.batch=2")
     text = stoker("bench", "--compare", tmp_path / "a.json", tmp_path / "result.json").out
-    assert "training.batch is 4, and 2 in result 2" in text and "utilisation" in text
+    assert "training.batch is 4, and 2 in" in text and "result.json" in text and "utilisation" in text
     # A result of last year must not look like one of another workload, because it wrote 0 for 0.0.
     old = json.loads((tmp_path / "a.json").read_text())
     old["result"]["workload"] = {k: int(v) if isinstance(v, float) and v == int(v) else v

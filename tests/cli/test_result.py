@@ -15,7 +15,11 @@ RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing
            "verify": ["verify", "packed"], "inspect": ["inspect", "images"], "sample": ["inspect", "packed", "--sample", "1"],
            "damaged": ["verify", "damaged"], "doctor": ["doctor", "--quick"], "formats": ["formats"], "version": ["version"],
            "stage": ["stage", "images", "tier"], "sets": ["stage", "--list", "images", "tier"], "plan": ["stage", "images", "other", "--dry-run"],
+           "forms": ["stage", "--compare", "images", "node", "--runs", "1", "--jobs-at-once", "1,2", "--forms", "files,records"],
            "bench": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--ranks", "3", "--generate"],
+           "search": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--find-max", "--au", "50", "--ranks", "2"],
+           "sweep": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--sweep", "reader.threads=1,2"],
+           "compared": ["bench", "--compare", "bench.json", "bench.json"],
            "scale": ["scale", "--from", "times.csv", "--predict", "9,99"], "rates": ["scale", "--from", "rates.csv", "--weak"]}
 
 
@@ -25,6 +29,7 @@ def site(tmp_path_factory):
     for i in range(40):
         (tmp / f"images/{'ab'[i % 2]}").mkdir(parents=True, exist_ok=True)
         (tmp / f"images/{'ab'[i % 2]}/{i}.bin").write_bytes(os.urandom(100 + 700 * i))
+    (tmp / "node").mkdir()
     (tmp / "w.yaml").write_text("name: small\ndataset: {format: tfrecord, files: 6, samples_per_file: 40, record: 1000}\n"
                                 "training: {batch: 4, compute: 10ms}\ncheckpoint: {every: 6, files: 100000}\n")
     (tmp / "times.csv").write_text("n,time,series,cores,status\n" + "".join(f"{n},{8 / n + 1},{s},{n},ok\n" for n in (1, 2, 4, 8) for s in "ab")

@@ -318,10 +318,11 @@ def pages():
                "step_seconds": 1, "io_bound": n > 1} for n in (1, 4, 2)]
     seed("page", "bench-search", result("bench", {"points": points, "utilisation_asked": 0.9, "most_ranks": 1, "verdict": "1 rank."}))
     seed("page", "bench-sweep", result("bench", {"points": points, "neighbour": None, "verdict": "It turns.\n"}, "t"))
-    seed("page", "bench-compared", result("bench", {"compared": [
+    seed("page", "bench-compared", result("bench", {"verdict": "b is faster.", "differences": ["x is 1, and 2 in b"], "compared": [
         {"file": f, "utilisation": 0.5, "samples_per_second": n, "io.latency.p99_s": 0.1} for f, n in (("a", 2), ("b", 3))]}))
     bend = {"law": "limit", "flat_to": 1, "rises_at": 2, "one_job_s": 1, "at": 1.5, "share": None, "poor": False}
-    forms = [{"form": "files", "prepare_s": None, "files": 3, "bytes": 9, "bend": bend, "verdict": "files: bends.", "points": [
+    curve = [{"jobs": n, "last_s": n} for n in (1, 2)]
+    forms = [{"form": "files", "prepare_s": None, "last_s": 2, "bends_at": 1.5, "curve": curve, "files": 3, "bytes": 9, "bend": bend, "verdict": "files: bends.", "points": [
         {"jobs": n, "measured": 2, "first_s": n, "last_s": 2 * n, "slowest_s": 3 * n, "last_ci": [n, 3 * n]} for n in (1, 2)]},
              {"form": "tar", "prepare_s": 2, "points": [], "bend": {"law": "contention", "share": 0.1}, "not_measured": "no room"}]
     seed("page", "stage-compare", result("stage", {"source": "/a", "best": "files", "verdict": "Stage it.", "forms": forms, "notes": ["n"]}))

@@ -13,11 +13,16 @@
 
 #define SCHEMA 1 /* of the page's data (web/src/main.js) */
 
-extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_bench,
-    stk_pg_stage, stk_pg_tune;
+extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_tune;
 /* The last kind takes what no other does, and says what is wrong with it. */
 const struct stk_pg_kind *const stk_pg_kinds[] = {
-    &stk_pg_study, &stk_pg_tune, &stk_pg_bench, &stk_pg_stage, &stk_pg_profile, NULL};
+    &stk_pg_study, &stk_pg_tune, &stk_pg_profile, NULL};
+
+/* Results that were drawn, and are compared at the end. */
+struct kept {
+    struct stk_result_file file;
+    char *name;
+};
 
 /* ---- one input ----------------------------------------------------------------------------- */
 
@@ -29,7 +34,7 @@ static int refuse_command(const struct stk_pg_input *in, struct stk_err *err)
             stk_buf_printf(&known, "%s%s", known.len ? ", " : "", stk_pg_kinds[i]->command);
     for (size_t i = 0; stk_result_kinds[i]; i++)
         if (!stk_result_kinds[i]->takes)
-            stk_buf_printf(&known, ", %s", stk_result_kinds[i]->command);
+            stk_buf_printf(&known, "%s%s", known.len ? ", " : "", stk_result_kinds[i]->command);
     int rc = stk_err_set(err, STK_E_UNSUPPORTED, in->path, -1,
                          "a result of `stoker %.40s`; a page shows profiles, studies, and results "
                          "of %s",
@@ -77,31 +82,61 @@ static int find_kind(const struct stk_pg_input *in, const struct stk_pg_kind **k
 }
 
 static int add_input(struct stk_page *page, const char *path, const char *name, const char *trust,
-                     struct stk_err *err)
+                     struct kept *kept, struct stk_err *err)
 {
     struct stk_pg_input in = {.path = path, .name = name, .trust = trust};
-    struct stk_result_file file = {0};
+    struct stk_result_file *file = &kept->file;
     const struct stk_pg_kind *kind = NULL;
     struct stat st;
     int rc = stat(path, &st) == 0 ? 0 : stk_err_sys(err, path, "open");
     in.folder = !rc && S_ISDIR(st.st_mode);
     if (!rc && !in.folder)
-        rc = stk_result_file_open(path, &file, err);
-    in.root = file.root;
-    in.command = file.command;
-    in.result = file.result;
-    bool drawn = file.kind && !file.kind->gathered;
-    if (!rc && drawn) {
-        stk_page_draw(file.kind, name, file.subject, in.result, &page->w);
-        for (size_t i = 0; !rc && stk_pg_kinds[i]; i++)
-            if (stk_pg_kinds[i]->keep && strcmp(stk_pg_kinds[i]->command, in.command) == 0)
-                rc = stk_pg_kinds[i]->keep(page, &in, err);
-    }
+        rc = stk_result_file_open(path, file, err);
+    in.root = file->root;
+    in.command = file->command;
+    in.result = file->result;
+    bool drawn = file->kind && !file->kind->gathered;
+    if (!rc && drawn)
+        stk_page_draw(file->kind, name, file->subject, in.result, &page->w);
     else
         rc = rc ? rc : find_kind(&in, &kind, err);
     if (!rc && !drawn)
         rc = kind->add(page, &in, err);
-    stk_result_file_release(&file);
+    if (!rc && drawn && file->kind->compared) {
+        kept->name = strdup(name);
+        return kept->name ? 0 : stk_err_nomem(err, strlen(name));
+    }
+    stk_result_file_release(file);
+    *file = (struct stk_result_file){0};
+    return rc;
+}
+
+/* ---- results side by side -------------------------------------------------------------------- */
+
+/* Those of the kind, of which there are several. */
+static int compare(struct stk_page *page, const struct stk_result_kind *kind,
+                   const struct kept *kept, size_t n, struct stk_err *err)
+{
+    const struct stk_jval *result[STK_PG_SIDE_MAX];
+    const char *name[STK_PG_SIDE_MAX];
+    struct stk_results all = {result, name, 0};
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *compared;
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i].file.kind != kind || !kept[i].name)
+            continue;
+        if (all.n == STK_PG_SIDE_MAX)
+            return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "a page compares at most %d results",
+                               STK_PG_SIDE_MAX);
+        result[all.n] = kept[i].file.result;
+        name[all.n++] = kept[i].name;
+    }
+    if (all.n < 2)
+        return 0;
+    int rc = stk_result_fill(kind->compared, &all, &arena, &compared, err);
+    if (!rc)
+        stk_page_draw(kind->compared, kind->compared->doing, "", compared, &page->w);
+    stk_arena_release(&arena);
     return rc;
 }
 
@@ -126,24 +161,32 @@ int stk_page_data(const char *const *path, size_t n, const char *trust, struct s
                   bool *live, struct stk_err *err)
 {
     struct stk_page page = {0};
-    int rc = 0;
+    struct kept *kept = calloc(n ? n : 1, sizeof *kept);
+    int rc = kept ? 0 : stk_err_nomem(err, n * sizeof *kept);
     stk_jw_init(&page.w, out, false);
     put_head(&page.w);
     for (size_t i = 0; i < n && !rc; i++) {
         struct stk_buf name = STK_BUF_INIT;
         stk_pg_name(path, n, i, &name);
         rc = stk_buf_check(&name, err);
-        rc = rc ? rc : add_input(&page, path[i], stk_buf_cstr(&name), trust, err);
+        rc = rc ? rc : add_input(&page, path[i], stk_buf_cstr(&name), trust, &kept[i], err);
         stk_buf_release(&name);
     }
     for (size_t i = 0; stk_pg_kinds[i] && !rc; i++)
         rc = stk_pg_kinds[i]->finish ? stk_pg_kinds[i]->finish(&page, err) : 0;
+    for (size_t i = 0; stk_result_kinds[i] && !rc; i++)
+        if (stk_result_kinds[i]->compared)
+            rc = compare(&page, stk_result_kinds[i], kept, n, err);
+    for (size_t i = 0; kept && i < n; i++) {
+        stk_result_file_release(&kept[i].file);
+        free(kept[i].name);
+    }
+    free(kept);
     stk_jw_close(&page.w, ']');
     stk_jw_close(&page.w, '}');
     if (live)
         *live = page.live;
     stk_pg_studies_free(page.studies);
     stk_pg_profiles_free(page.profiles);
-    stk_pg_benches_free(page.benches);
     return rc ? rc : stk_buf_check(out, err);
 }

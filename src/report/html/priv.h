@@ -30,8 +30,6 @@ struct stk_pg_kind {
     bool (*claims)(const struct stk_pg_input *in);
     /* Adds the result, or keeps it until `finish`. */
     int (*add)(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err);
-    /* May be NULL. Of a result that is drawn from its fields: keeps it for `finish`. */
-    int (*keep)(struct stk_page *page, const struct stk_pg_input *in, struct stk_err *err);
     /* May be NULL. Adds what several results give together. */
     int (*finish)(struct stk_page *page, struct stk_err *err);
 };
@@ -39,17 +37,14 @@ extern const struct stk_pg_kind *const stk_pg_kinds[]; /* NULL-terminated */
 /* Kept by kinds until the end. */
 struct stk_pg_studies;
 struct stk_pg_profiles;
-struct stk_pg_benches;
 struct stk_page {
     struct stk_jw w; /* inside the array of results */
     bool live;       /* a result is still growing */
     struct stk_pg_studies *studies;
     struct stk_pg_profiles *profiles;
-    struct stk_pg_benches *benches;
 };
 void stk_pg_studies_free(struct stk_pg_studies *s);
 void stk_pg_profiles_free(struct stk_pg_profiles *p);
-void stk_pg_benches_free(struct stk_pg_benches *b);
 /* An argument of the command that wrote the result, or `otherwise`. */
 const char *stk_pg_argument(const struct stk_pg_input *in, size_t i, const char *otherwise);
 

@@ -7,6 +7,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "check.h"
+#include "report/compare.h"
 #include "report/report_priv.h"
 #include "scratch.h"
 
@@ -373,23 +374,6 @@ static void make_whole(void)
     p.running = p.stopped_early = false;
 }
 
-/* A rule that fires for two folders, and then for one, is left, not left and gone. */
-static void test_compare(void)
-{
-    struct stk_finding two[] = {findings[0], findings[0]};
-    struct stk_advice was = {.finding = two, .nfindings = 2, .verdict = ""};
-    struct stk_analysis a;
-    struct stk_buf out = STK_BUF_INIT;
-    make_whole();
-    CHECK(stk_analyze(&p, &a, NULL) == 0);
-    struct stk_report before = {&a, &was, 80, false, 0}, after = {&a, &advice, 80, false, 0};
-    stk_report_compare(&before, &after, &out);
-    const char *left = strstr(stk_buf_cstr(&out), "left");
-    CHECK(left && !strstr(left + 1, "\nleft") && !strstr(stk_buf_cstr(&out), "gone"));
-    stk_analysis_release(&a);
-    stk_buf_release(&out);
-}
-
 /* Whatever there is to say, the first look does not scroll away, and a wide terminal is used. */
 static void test_screen_fits(void)
 {
@@ -418,18 +402,49 @@ static void test_screen_fits(void)
     }
 }
 
-/* The text of a comparison of two runs. */
-static const char *compared(const struct stk_analysis *x, const struct stk_analysis *y)
+/* The screen of a comparison of two runs, on one line. */
+static const char *compared_as(const struct stk_analysis *x, const struct stk_advice *was,
+                               const struct stk_analysis *y)
 {
     static char text[8192];
     struct stk_buf out = STK_BUF_INIT;
-    struct stk_report before = {x, &advice, 80, false, 0}, after = {y, &advice, 80, false, 0};
-    stk_report_compare(&before, &after, &out);
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *result = NULL;
+    const struct stk_compared_pair pair = {{"before", x, was}, {"after", y, &advice}};
+    const struct stk_result_kind *kind =
+        stk_compared_whole(x, y) ? &stk_profile_pair_kind : &stk_profiles_apart_kind;
+    struct stk_screen s = {.columns = 80, .table_columns = 80, .out = &out};
+    CHECK_INT(stk_result_fill(kind, &pair, &arena, &result, NULL), 0);
+    stk_screen_draw(kind, result, &s);
     snprintf(text, sizeof text, "%s", stk_buf_cstr(&out));
-    for (char *at = text; (at = strchr(at, '\n'));)
-        *at = ' ';
+    for (char *at = text, *to = text; (*to = *at); at++) {
+        bool blank = *at == '\n' || *at == ' ';
+        *to = blank ? ' ' : *at;
+        to += !(blank && to > text && to[-1] == ' ');
+    }
+    stk_arena_release(&arena);
     stk_buf_release(&out);
     return text;
+}
+
+static const char *compared(const struct stk_analysis *x, const struct stk_analysis *y)
+{
+    return compared_as(x, &advice, y);
+}
+
+/* A rule that fires for two folders, and then for one, is left, not left and gone. */
+static void test_compare(void)
+{
+    struct stk_finding two[] = {findings[0], findings[0]};
+    struct stk_advice was = {.finding = two, .nfindings = 2, .verdict = ""};
+    struct stk_analysis a;
+    make_whole();
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    const char *text = compared_as(&a, &was, &a);
+    char left[120];
+    snprintf(left, sizeof left, "findings left %s ", findings[0].id);
+    CHECK(strstr(text, left) && !strstr(text, "gone"));
+    stk_analysis_release(&a);
 }
 
 /* Nobody is told that a crash made the program fast, or that a lighter run did. */

@@ -10,7 +10,8 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "check.h"
-#include "report/stage_compare.h"
+#include "report/stage.h"
+#include "result/screen.h"
 #include "stage/compare_priv.h"
 
 static char folder[] = "/tmp/test-compare.XXXXXX";
@@ -163,17 +164,35 @@ static void fill(struct stk_compare *c)
         .form = &stk_forms[STK_FORM_TAR], .prepare_s = NAN, .why = "tar is not there"};
 }
 
+/* The screen, on one wide line per sentence; and all members. */
+static void draw(const struct stk_compare *c, struct stk_buf *out, struct stk_buf *json)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *result = NULL;
+    struct stk_jw w;
+    struct stk_screen s = {.subject = "x", .columns = 400, .table_columns = 400, .out = out};
+    CHECK_INT(stk_result_fill(&stk_forms_kind, c, &arena, &result, NULL), 0);
+    stk_screen_draw(&stk_forms_kind, result, &s);
+    stk_jw_init(&w, json, false);
+    stk_jw_open(&w, '{');
+    stk_fields_put(stk_forms_kind.fields, c, &w);
+    stk_jw_close(&w, '}');
+    stk_arena_release(&arena);
+}
+
 static void the_screen_says_which_form_and_how_many_jobs(void)
 {
     struct stk_compare c;
-    struct stk_buf out = STK_BUF_INIT;
+    struct stk_buf out = STK_BUF_INIT, json = STK_BUF_INIT;
     fill(&c);
-    stk_stage_compare_text(&c, 400, false, &out);
+    draw(&c, &out, &json);
     const char *said = stk_buf_cstr(&out);
-    CHECK(strstr(said, "1,000 files, 64.0 MiB: /qb/data (nfs) to a folder of each node; 3 runs"));
+    CHECK(strstr(said, "/qb/data (nfs): 1,000 files, 64.0 MiB\n"));
+    CHECK(strstr(said, "a folder of each node\n") && strstr(said, "3 of each, in random order\n"));
+    CHECK(strstr(said, "files     1 min 4 s") && strstr(said, "records       8.0 s"));
     CHECK(strstr(said, "Use records: against files faster, 8x (95 %: 7.16x to 8.94x); preparing it takes"));
     CHECK(strstr(said, "which it saves in 2 stagings"));
-    CHECK(strstr(said, "tar was not measured: tar is not there."));
+    CHECK(strstr(said, "tar was not measured: tar is not there"));
     CHECK(strstr(said, "files: flat up to 2 jobs at once (same within 12 %), the most measured."));
     CHECK(strstr(said, "records: longer with 2 jobs at once; bends at 1; the most that jobs of this "
                        "form moved together was 8.00 MiB/s, with 1."));
@@ -185,7 +204,7 @@ static void the_screen_says_which_form_and_how_many_jobs(void)
     c.form[STK_FORM_FILES].bend = (struct stk_bend){
         .flat_to = 1, .unclear_at = 2, .unclear = {.times = 0.97, .ci = {0.1, 9}, .more = 7}};
     stk_buf_reset(&out);
-    stk_stage_compare_text(&c, 400, false, &out);
+    draw(&c, &out, &json);
     said = stk_buf_cstr(&out);
     CHECK(strstr(said, "Stage it as it is: no other form is shown to be faster. records against "
                        "files: not known (8x measured): 3 runs of each show no difference of any "
@@ -195,18 +214,14 @@ static void the_screen_says_which_form_and_how_many_jobs(void)
                        "up to 10x would not have been seen; 7 more runs of each would show it "
                        "if 0.97x is right."));
     CHECK(!strstr(said, "files: flat"));
+    stk_buf_release(&json);
     stk_buf_release(&out);
 }
 
 static void has_verdict(const struct stk_compare *c, const char *words)
 {
     struct stk_buf out = STK_BUF_INIT, json = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_stage_compare_text(c, 400, false, &out);
-    stk_jw_init(&w, &json, false);
-    stk_jw_open(&w, '{');
-    stk_stage_compare_json(c, &w);
-    stk_jw_close(&w, '}');
+    draw(c, &out, &json);
     CHECK(strstr(stk_buf_cstr(&out), words) && strstr(stk_buf_cstr(&json), words));
     stk_buf_release(&out);
     stk_buf_release(&json);
@@ -239,8 +254,8 @@ static void a_rise_without_a_law_has_no_bend(void)
     fill(&c);
     c.form[STK_FORM_RECORDS].bend =
         (struct stk_bend){.flat_to = 1, .rises_at = 2, .at = NAN, .share = NAN};
-    struct stk_buf out = STK_BUF_INIT;
-    stk_stage_compare_text(&c, 400, false, &out);
+    struct stk_buf out = STK_BUF_INIT, json = STK_BUF_INIT;
+    draw(&c, &out, &json);
     CHECK(strstr(stk_buf_cstr(&out), "records: longer with 2 jobs at once; where it bends is not known "
                                      "from 2 numbers of jobs; the most"));
     struct stk_compare_times four[] = {{1, 3, 1, 8, 8}, {2, 6, 1, 9, 9}, {4, 12, 1, 16, 16}};
@@ -248,9 +263,10 @@ static void a_rise_without_a_law_has_no_bend(void)
     c.form[STK_FORM_RECORDS].ntimes = 3;
     c.form[STK_FORM_RECORDS].bend.rises_at = 4;
     stk_buf_reset(&out);
-    stk_stage_compare_text(&c, 400, false, &out);
+    draw(&c, &out, &json);
     CHECK(strstr(stk_buf_cstr(&out), "where between 1 and 4 jobs it bends is not known; the most that "
                                      "jobs of this form moved together was 16.0 MiB/s, with 4."));
+    stk_buf_release(&json);
     stk_buf_release(&out);
 }
 
@@ -290,15 +306,12 @@ static void preparing_pays_or_never_does(void)
 static void json_is_whole(void)
 {
     struct stk_compare c;
-    struct stk_buf out = STK_BUF_INIT;
+    struct stk_buf screen = STK_BUF_INIT, out = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_jw w;
     struct stk_jval *v = NULL;
     fill(&c);
-    stk_jw_init(&w, &out, false);
-    stk_jw_open(&w, '{');
-    stk_stage_compare_json(&c, &w);
-    stk_jw_close(&w, '}');
+    draw(&c, &screen, &out);
+    stk_buf_release(&screen);
     CHECK_INT(stk_json_parse(&arena, stk_buf_cstr(&out), out.len, &v, NULL), 0);
     const struct stk_jval *forms = v ? stk_json_get(v, "forms") : NULL;
     CHECK(forms && forms->len == 3);
