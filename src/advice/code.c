@@ -200,3 +200,11 @@ const char *stk_language_title(enum stk_language language)
                                          [STK_C] = "In the program, C"};
     return titles[language];
 }
+
+const char *stk_language_title_of(const char *name)
+{
+    for (int i = STK_SHELL; i <= STK_C; i++)
+        if (strcmp(name, stk_language_name((enum stk_language)i)) == 0)
+            return stk_language_title((enum stk_language)i);
+    return "Code";
+}

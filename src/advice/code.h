@@ -41,5 +41,6 @@ void stk_snippets_release(struct stk_snippets *c);
 
 const char *stk_language_name(enum stk_language language);  /* "shell", "python", "c" */
 const char *stk_language_title(enum stk_language language); /* "In the shell" */
+const char *stk_language_title_of(const char *name);        /* the same, by its name */
 
 #endif

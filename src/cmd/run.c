@@ -108,11 +108,13 @@ int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, cons
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf out = STK_BUF_INIT;
     struct stk_screen s = stk_screen_of(run, how && how->subject ? how->subject : arg, &out);
-    struct stk_jval *result;
+    struct stk_jval *result = NULL;
     s.problems = how ? how->problems : 0;
     s.style = how ? how->style : NULL;
     stk_fields_put(kind->fields, data, &run->json);
     int rc = stk_result_fill(kind, data, &arena, &result, &run->err);
+    if (!rc && kind->subject_of)
+        s.subject = kind->subject_of(result, arg ? arg : "");
     if (!rc) {
         stk_screen_draw(kind, result, &s);
         rc = stk_say_text(run, &out);

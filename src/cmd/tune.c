@@ -214,16 +214,9 @@ static int on_tick(void *user, const char *doing)
 static int show(struct stk_run *run, const struct stk_tune *t)
 {
     const struct settings *s = run->settings;
-    struct stk_buf out = STK_BUF_INIT, ask = STK_BUF_INIT;
-    stk_tune_screen(t, stk_columns(run), stk_term_utf8(), &out);
-    if (s->ask) {
-        stk_tune_ask(t, s->study ? &s->scale : NULL, &ask);
-        stk_buf_printf(&out, "\n%s", stk_buf_cstr(&ask));
-        stk_jw_put_str(&run->json, "ask", stk_buf_cstr(&ask));
-    }
-    stk_buf_release(&ask);
-    stk_tune_json(t, &run->json);
-    return stk_say_text(run, &out);
+    const struct stk_tune_shown shown = {
+        .tune = t, .ask = s->ask, .scale = s->study ? &s->scale : NULL, .applies = s->apply};
+    return stk_say_result(run, &stk_tune_kind, &shown, NULL);
 }
 
 static void say_folder(struct stk_run *run, const struct stk_tune *t)
@@ -240,32 +233,6 @@ static void say_folder(struct stk_run *run, const struct stk_tune *t)
     else if (t->dir)
         stk_say(run, "\nKept: %s; `stoker tune --clean %s` removes it.\n", path, path);
     stk_buf_release(&dir);
-}
-
-/* What --apply would do for the best change; nothing if people do it. */
-static void say_next(struct stk_run *run, const struct stk_tune *t)
-{
-    const struct stk_tune_candidate *best = &t->candidate[t->best];
-    bool data = false, script = false;
-    struct stk_buf none = STK_BUF_INIT, out = STK_BUF_INIT;
-    for (size_t i = 0; i < best->nchanges; i++) {
-        const struct stk_tune_change *c = &best->change[i];
-        data = data || c->use != STK_USE_NOTHING;
-        script = script || stk_tune_patch(t, c, "", 0, &none);
-    }
-    stk_buf_release(&none);
-    script = script && (*t->script.file || *t->script.module);
-    if (!data && !script)
-        return;
-    stk_buf_putc(&out, '\n');
-    stk_report_sentence(&out, 0, stk_columns(run), "The same with --apply DST %s%s%s%s%s.",
-                        data ? "makes the data ready" : "", data && script ? ", and " : "",
-                        script ? "writes a patch for " : "",
-                        !script             ? ""
-                        : *t->script.module ? t->script.module
-                                            : stk_base_name(t->script.file),
-                        script ? ", if it knows its calls" : "");
-    (void)stk_say_text(run, &out);
 }
 
 static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
@@ -290,8 +257,6 @@ static int run_all(struct stk_run *run, const struct stk_tune_plan *plan)
         stk_buf_printf(&run->hint, "%s", plan->notes[0]);
     if (!rc && s->apply)
         rc = stk_tune_apply(run, &t);
-    else if (!rc && t.best)
-        say_next(run, &t);
     stk_tune_release(&t);
     return rc;
 }
@@ -304,7 +269,6 @@ static int run_check(struct stk_run *run)
                                              .runs = s->runs,
                                              .tick = on_tick,
                                              .user = run};
-    struct stk_buf out = STK_BUF_INIT;
     struct stk_tune_check c;
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
@@ -312,11 +276,7 @@ static int run_check(struct stk_run *run)
     run->cleans_up = true;
     int rc = stk_tune_check(&plan, &c, &run->err);
     stk_progress_clear(&run->progress);
-    if (rc)
-        return rc;
-    stk_tune_check_text(&c, stk_columns(run), &out);
-    stk_tune_check_json(&c, &run->json);
-    return stk_say_text(run, &out);
+    return rc ? rc : stk_say_result(run, &stk_tune_check_kind, &c, NULL);
 }
 
 /* A program that only maps its files, say, shows no reads that could be repeated: what the profile

@@ -303,6 +303,12 @@ static void put_version(const void *base, struct stk_jw *w)
 
 /* ---- the result ----------------------------------------------------------------------------- */
 
+static bool has_speed(const struct stk_jval *file_system)
+{
+    const struct stk_jval *speed = stk_json_get(file_system, "speed");
+    return speed && speed->type == STK_JOBJ;
+}
+
 static const struct stk_result_field survey_fields[] = {
     {"quick", NULL, STK_U_FLAG, NODE(quick), "nothing was measured"},
     {"measured_s", "measured for", STK_U_SECONDS, NODE(measured_s), .flags = STK_F_PAGE},
@@ -327,7 +333,7 @@ static const struct stk_result_field fields[] = {
     {"version", NULL, STK_U_TEXT, .put = put_version, .flags = STK_F_HEAD, .say = "stoker %"},
     {"file_systems", "file systems", STK_U_TABLE, .put = put_fs, .of = fs_fields,
      .flags = STK_F_NAMED, .plot = &speed_plot},
-    {"file_systems", "speed", STK_U_TABLE, .of = speed_columns, .only = "speed",
+    {"file_systems", "speed", STK_U_TABLE, .of = speed_columns, .which = has_speed,
      .flags = STK_F_NAMED | STK_F_VIEW},
     {"fastest_Bps", "read from the fastest file system that was measured", STK_U_BYTES_PER_S,
      .number = fastest, .flags = STK_F_LEAD | STK_F_PAGE},

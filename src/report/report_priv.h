@@ -5,6 +5,7 @@
 #include "base/stats.h"
 #include "base/verdict.h"
 #include "report/report.h"
+#include "result/field.h"
 
 /* The nearest count: the conversion is only defined for doubles in range. */
 uint64_t stk_nearest(double v);
@@ -79,6 +80,7 @@ void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findi
 /* [low, high], or null if it is unknown. */
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i);
 /* A struct stk_verdict as a value, for a field; null without runs. */
+extern const struct stk_result_field stk_verdict_fields[];
 void stk_verdict_put(const void *verdict, struct stk_jw *w);
 void stk_report_verdict(struct stk_jw *w, const char *key, const struct stk_verdict *v);
 

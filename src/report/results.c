@@ -12,6 +12,7 @@
 #include "report/job.h"
 #include "report/scale.h"
 #include "report/stage.h"
+#include "report/tune.h"
 #include "report/watch.h"
 #include "result/page.h"
 
@@ -28,7 +29,7 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_scale_kind,   &stk_job_kind,     &stk_profile_pair_kind, &stk_profiles_apart_kind,
     &stk_watch_kind, &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
     &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,
-    NULL};
+    &stk_tune_kind,    &stk_tune_check_kind, NULL};
 
 const struct stk_result_kind *stk_result_kind_of(const char *command,
                                                  const struct stk_jval *result)
@@ -83,6 +84,8 @@ static int open_envelope(const char *path, struct stk_result_file *f, struct stk
     size_t i = k ? k->subject : 0;
     bool has = arg && arg->type == STK_JARR && i < arg->len;
     f->subject = has ? text_of(&arg->item[i], "") : "";
+    if (k && k->subject_of)
+        f->subject = k->subject_of(result, f->subject);
     f->command = command;
     f->result = result;
     f->kind = k;

@@ -412,6 +412,11 @@ static void put_notes(const void *base, struct stk_jw *w)
 STK_TEXT_OF(via, struct stk_compare, r->via->name)
 STK_TEXT_OF(not_complete, struct stk_compare, r->complete ? NULL : "not all of them ended well")
 
+static bool is_timed(const struct stk_jval *form)
+{
+    return isfinite(stk_pg_get(form, "last_s"));
+}
+
 static const struct stk_result_field fields[] = {
     {"source", "source", STK_U_TEXT, FROM(source)},
     {"source_file_system", "on", STK_U_TEXT, FROM(source_fs), .joins = " (%)"},
@@ -426,11 +431,11 @@ static const struct stk_result_field fields[] = {
     {"best", NULL, STK_U_TEXT, .put = best_id},
     {"best_speed", "as fast as files", STK_U_TIMES, .number = best_speed,
      .flags = STK_F_LEAD | STK_F_PAGE},
-    {"forms", "forms", STK_U_TABLE, .put = put_forms, .of = form_fields, .only = "last_s",
+    {"forms", "forms", STK_U_TABLE, .put = put_forms, .of = form_fields, .which = is_timed,
      .plot = &forms_plot},
     {"verdict", NULL, STK_U_PROSE, .put = put_verdict, .flags = STK_F_VERDICT},
     {"verdict", NULL, STK_U_PROSE, .flags = STK_F_VIEW},
-    {"forms", "jobs at once", STK_U_TABLE, .of = jobs_fields, .only = "last_s", .least = 2,
+    {"forms", "jobs at once", STK_U_TABLE, .of = jobs_fields, .which = is_timed, .least = 2,
      .flags = STK_F_VIEW | STK_F_SIDE},
     {"notes", "notes", STK_U_LIST, .put = put_notes, .flags = STK_F_NAMED | STK_F_WRAP},
     {NULL}};

@@ -246,25 +246,33 @@ void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval 
     stk_interval_put(i, w);
 }
 
+STK_TEXT_OF(verdict_is, struct stk_verdict, stk_verdict_id(r->kind))
+
+static void verdict_text(const void *verdict, struct stk_jw *w)
+{
+    char text[STK_VERDICT_TEXT];
+    stk_jw_str(w, stk_verdict_text(verdict, text, sizeof text));
+}
+
+const struct stk_result_field stk_verdict_fields[] = {
+    {"is", NULL, STK_U_TEXT, .put = verdict_is},
+    {"times", NULL, STK_U_TIMES, STK_FROM(struct stk_verdict, times), "as fast"},
+    {"times_ci", NULL, STK_U_LIST, STK_FROM(struct stk_verdict, ci), "of it, 95 %"},
+    {"runs", NULL, STK_U_COUNT, STK_FROM(struct stk_verdict, runs), "of each"},
+    {"more_runs", NULL, STK_U_COUNT, STK_FROM(struct stk_verdict, more), "of each would show it",
+     STK_F_KNOWN},
+    {"text", NULL, STK_U_TEXT, .put = verdict_text},
+    {NULL}};
+
 void stk_verdict_put(const void *verdict, struct stk_jw *w)
 {
     const struct stk_verdict *v = verdict;
-    char text[STK_VERDICT_TEXT];
     if (isnan(v->times)) {
         stk_jw_null(w);
         return;
     }
     stk_jw_open(w, '{');
-    stk_jw_put_str(w, "is", stk_verdict_id(v->kind));
-    stk_jw_put_f64(w, "times", v->times);
-    stk_report_interval(w, "times_ci", v->ci);
-    stk_jw_put_u64(w, "runs", v->runs);
-    stk_jw_key(w, "more_runs");
-    if (v->more)
-        stk_jw_u64(w, v->more);
-    else
-        stk_jw_null(w);
-    stk_jw_put_str(w, "text", stk_verdict_text(v, text, sizeof text));
+    stk_fields_put(stk_verdict_fields, v, w);
     stk_jw_close(w, '}');
 }
 

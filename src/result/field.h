@@ -164,9 +164,10 @@ struct stk_result_field {
     const char *(*tone)(const struct stk_jval *v);
     const struct stk_result_field *of; /* of a group or of the rows of a table */
     size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */
-    /* Of a table on the screen: the rows that have that member; `most` of them by that number. */
-    const char *only, *by; /* by "": the first of them */
-    const char *marked;    /* those in which this member is true are emphasised */
+    const char *by;     /* of a table on the screen: the `most` rows by that number; "": the first */
+    const char *marked; /* those in which this member is true are emphasised */
+    bool (*which)(const struct stk_jval *row); /* of a table: the rows it is about; NULL: all */
+    const char *id; /* of a table on the page, if several draw the same member; NULL: the key */
     /* Of a table: its rows are these two members, not those of an array. */
     const char *pair[2];
     const struct stk_result_plot *plot; /* of a table, on the page */
@@ -196,9 +197,11 @@ struct stk_result_plot {
         enum stk_unit unit;
         struct {
             const char *key, *name, *as; /* as: "bar", "line", "points", "both", "area", "step" */
+            const char *interval;        /* the member with its bounds; NULL: none */
         } series[STK_PLOT_SERIES];
         const char *level, *level_name; /* a member of the result: a line at its height */
         bool logarithmic, stacked;
+        double log_above; /* logarithmic if a value is above that; 0: never */
     } panel[STK_PLOT_PANELS];
     const char *mark, *mark_name; /* a member of the result, or of the outer row: a line across x */
     /* In an outer row: the member of a point that is its interval; a table of the same columns,
@@ -217,6 +220,8 @@ struct stk_result_kind {
     const char *page;               /* its name on the page; NULL: as the command */
     const char *doing;              /* "Loading", before what the result is of */
     size_t subject;                 /* which argument of the command that is */
+    /* What it is of, if the argument does not say that. May be NULL. */
+    const char *(*subject_of)(const struct stk_jval *result, const char *argument);
     const struct stk_result_field *fields; /* members of the result */
     /* Of several kinds of one command, the first that takes a result has it; NULL takes all. */
     bool (*takes)(const struct stk_jval *result);
@@ -250,6 +255,10 @@ struct stk_result_field stk_field_in(const struct stk_result_field *f,
                                      const struct stk_jval *result);
 /* Whether a column has anything to show. */
 bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *rows);
+
+/* Those of the rows that the table is about (`which`). Borrows all but the array `item`, which the
+ * caller frees. */
+struct stk_jval stk_rows_those(const struct stk_result_field *f, const struct stk_jval *rows);
 
 /* The member of obj that a field describes; NULL: it is not there. */
 static inline const struct stk_jval *stk_field_of(const struct stk_result_field *f,

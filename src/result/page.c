@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "result/blocks.h"
@@ -149,8 +150,8 @@ static void put_table(const struct stk_result_field *f, const struct stk_jval *r
     char head[120], id[80];
     add_columns(f->of, "", &t);
     snprintf(id, sizeof id, "%s-table", f->key);
-    stk_pg_table(w, f->plot ? id : f->key, capital(f->title, head, sizeof head), f->meaning, t.c,
-                 t.n);
+    stk_pg_table(w, f->id ? f->id : f->plot ? id : f->key, capital(f->title, head, sizeof head),
+                 f->meaning, t.c, t.n);
     for (size_t i = 0; i < rows->len; i++) {
         if (rows->item[i].type != STK_JOBJ)
             continue;
@@ -286,8 +287,12 @@ static void put_blocks(const struct stk_result_field *f, const struct stk_jval *
         if (f->unit != STK_U_TABLE || !f->of || !(on_page(f) || has_plot(f)))
             continue;
         const struct stk_jval *rows = stk_rows_of(f, obj, &pair);
-        if (stk_pg_has_rows(rows))
-            put_blocks_of(f, rows, result, w);
+        if (!stk_pg_has_rows(rows))
+            continue;
+        struct stk_jval those = stk_rows_those(f, rows);
+        if (those.len)
+            put_blocks_of(f, &those, result, w);
+        free(those.item);
     }
 }
 

@@ -105,9 +105,19 @@ static void open_plot(const struct stk_result_plot *p, struct stk_jw *w)
         stk_jw_put_bool(w, "flip", true);
 }
 
-static void open_panel(const struct stk_result_plot *p, size_t i, struct stk_jw *w)
+static bool is_above(const struct stk_result_plot *p, size_t i, const struct stk_jval *rows)
 {
-    if (p->panel[i].logarithmic)
+    for (size_t k = 0; k < STK_PLOT_SERIES && p->panel[i].series[k].key; k++)
+        for (size_t r = 0; rows && r < rows->len; r++)
+            if (stk_pg_get(&rows->item[r], p->panel[i].series[k].key) > p->panel[i].log_above)
+                return p->panel[i].log_above > 0;
+    return false;
+}
+
+static void open_panel(const struct stk_result_plot *p, size_t i, const struct stk_jval *rows,
+                       struct stk_jw *w)
+{
+    if (p->panel[i].logarithmic || is_above(p, i, rows))
         stk_pg_log_panel(w, p->panel[i].name, stk_unit_name(p->panel[i].unit), 2);
     else
         stk_pg_panel(w, p->panel[i].name, stk_unit_name(p->panel[i].unit));
@@ -134,6 +144,15 @@ static void put_level(double level, const char *name, size_t n, struct stk_jw *w
     stk_jw_close(w, '}');
 }
 
+static void put_interval(const struct stk_jval *rows, const char *member, struct stk_jw *w)
+{
+    char bound[80];
+    for (int hi = 0; hi < 2 && member; hi++) {
+        snprintf(bound, sizeof bound, "%s.%d", member, hi);
+        stk_pg_values_of(w, hi ? "hi" : "lo", rows, bound);
+    }
+}
+
 /* ---- a table -------------------------------------------------------------------------------- */
 
 static bool panel_any(const struct stk_result_plot *p, size_t i, const struct stk_jval *rows)
@@ -148,7 +167,7 @@ static void put_panel(const struct stk_result_field *f, size_t i, const struct s
                       const struct stk_jval *result, struct stk_jw *w)
 {
     const struct stk_result_plot *p = f->plot;
-    open_panel(p, i, w);
+    open_panel(p, i, rows, w);
     for (size_t k = 0; k < STK_PLOT_SERIES && p->panel[i].series[k].key; k++) {
         const char *key = p->panel[i].series[k].key, *name = p->panel[i].series[k].name;
         const struct stk_result_field *c = column(f->of, key);
@@ -157,6 +176,7 @@ static void put_panel(const struct stk_result_field *f, size_t i, const struct s
         open_series(p, i, name ? name : c && c->title ? c->title : key, p->panel[i].series[k].as,
                     rows->len, w);
         stk_pg_values_of(w, "v", rows, key);
+        put_interval(rows, p->panel[i].series[k].interval, w);
         stk_jw_close(w, '}');
     }
     double level = p->panel[i].level ? stk_pg_get(result, p->panel[i].level) : NAN;
@@ -206,14 +226,6 @@ static struct stk_jval points_of(const struct stk_result_field *inner, const str
     return stk_pg_has_rows(points) ? part_of(points, from, to) : none;
 }
 
-static void put_member(const char *key, const struct stk_jval *rows, const char *member,
-                       const char *end, struct stk_jw *w)
-{
-    char both[80];
-    snprintf(both, sizeof both, "%s%s", member, end);
-    stk_pg_values_of(w, key, rows, both);
-}
-
 static void put_points(const struct stk_result_plot *p, size_t i, const char *name, size_t color,
                        const struct stk_jval *points, struct stk_jw *w)
 {
@@ -222,10 +234,7 @@ static void put_points(const struct stk_result_plot *p, size_t i, const char *na
     if (!is_category(p))
         stk_pg_values_of(w, "x", points, p->x);
     stk_pg_values_of(w, "v", points, p->panel[i].series[0].key);
-    if (p->interval) {
-        put_member("lo", points, p->interval, ".0", w);
-        put_member("hi", points, p->interval, ".1", w);
-    }
+    put_interval(points, p->interval, w);
     stk_jw_close(w, '}');
 }
 
@@ -298,7 +307,7 @@ void stk_plot_draw_inner(const struct stk_result_field *f, const struct stk_resu
             if (!stk_pg_any_of(&points, p->panel[i].series[0].key))
                 continue;
             if (!open)
-                open_panel(p, i, w);
+                open_panel(p, i, NULL, w);
             open = true;
             put_points(p, i, name_of(f, &rows->item[k]), k, &points, w);
             put_curve(p, i, name_of(f, &rows->item[k]), k, &rows->item[k], w);

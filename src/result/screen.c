@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/style.h"
 #include "base/text.h"
+#include "result/blocks.h"
 #include "result/side.h"
 
 #define INDENT    2
@@ -210,7 +212,7 @@ static void put_row(const struct stk_result_field *f, const struct stk_jval *row
         if (!is_column(f, rows))
             continue;
         const struct stk_result_field here = stk_field_in(f, s->result);
-        put_cell(&here, stk_json_get(row, f->key), s->mark, cells);
+        put_cell(&here, stk_pg_at(row, f->key), s->mark, cells);
         if (f->flags & STK_F_BAR)
             put_bar(stk_json_get(row, f->key), largest(rows, f->key), s->utf8, cells);
     }
@@ -246,12 +248,6 @@ static void put_dots(size_t columns, struct stk_buf *cells)
     stk_buf_put(cells, "...", 4);
     for (size_t i = 1; i < columns; i++)
         stk_buf_putc(cells, '\0');
-}
-
-static bool has(const struct stk_jval *row, const char *key)
-{
-    const struct stk_jval *v = key ? stk_json_get(row, key) : row;
-    return v && v->type != STK_JNULL;
 }
 
 static bool is_true(const struct stk_jval *row, const char *key)
@@ -398,7 +394,7 @@ void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *r
             stk_grid_cells(&t, &cells);
             i = rows->len - f->most / 2;
         }
-        if (!has(&rows->item[i], f->only) || (f->by && f->most && !is_among(f, rows, i)))
+        if (f->by && f->most && !is_among(f, rows, i))
             continue;
         s->mark = is_true(&rows->item[i], f->marked) ? STK_WARN : NULL;
         put_row(f->of, &rows->item[i], rows, s, &cells);
@@ -448,24 +444,21 @@ static void put_some(const struct stk_result_field *f, const struct stk_jval *ro
 static void put_table(const struct stk_result_field *f, const struct stk_jval *rows,
                       struct stk_screen *s)
 {
-    size_t shown = 0;
-    for (size_t i = 0; i < rows->len; i++)
-        shown += has(&rows->item[i], f->only);
-    if (shown && f->flags & STK_F_SIDE) {
-        put_side(f, rows, s);
-        return;
+    struct stk_jval those = stk_rows_those(f, rows);
+    if (those.len && f->flags & STK_F_SIDE) {
+        put_side(f, &those, s);
+    } else if ((those.len || f->none) && those.len >= f->least) {
+        stk_screen_part(s);
+        if (f->flags & STK_F_NAMED)
+            stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
+        if (those.len && s->rows)
+            put_some(f, &those, s);
+        else if (those.len)
+            stk_screen_table(f, &those, s);
+        else
+            stk_screen_say(s, "%s", f->none);
     }
-    if ((!shown && !f->none) || shown < f->least)
-        return;
-    stk_screen_part(s);
-    if (f->flags & STK_F_NAMED)
-        stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n", f->title);
-    if (shown && s->rows)
-        put_some(f, rows, s);
-    else if (shown)
-        stk_screen_table(f, rows, s);
-    else
-        stk_screen_say(s, "%s", f->none);
+    free(those.item);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* value.c - values as people read them: the one place that rounds. web/src/units.js does the same. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -163,9 +164,19 @@ const struct stk_jval *stk_rows_of(const struct stk_result_field *f, const struc
 bool stk_column_shown(const struct stk_result_field *f, const struct stk_jval *rows)
 {
     for (size_t i = 0; f->flags & STK_F_IF_SET && i < rows->len; i++)
-        if (stk_field_shown(f, stk_json_get(&rows->item[i], f->key)))
+        if (stk_field_shown(f, stk_pg_at(&rows->item[i], f->key)))
             return true;
     return !(f->flags & STK_F_IF_SET);
+}
+
+struct stk_jval stk_rows_those(const struct stk_result_field *f, const struct stk_jval *rows)
+{
+    struct stk_jval some = {.type = STK_JARR};
+    some.item = calloc(rows->len + 1, sizeof *some.item);
+    for (size_t i = 0; some.item && i < rows->len; i++)
+        if (!f->which || (rows->item[i].type == STK_JOBJ && f->which(&rows->item[i])))
+            some.item[some.len++] = rows->item[i];
+    return some;
 }
 
 bool stk_field_shown(const struct stk_result_field *f, const struct stk_jval *v)

@@ -20,7 +20,9 @@ RESULTS = {"load": ["load", "packed", "--batch", "4", "--epochs", "3", "--mixing
            "search": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--find-max", "--au", "50", "--ranks", "2"],
            "sweep": ["bench", "w.yaml", "--data", "bench", "--virtual-storage", "1M,1ms", "--sweep", "reader.threads=1,2"],
            "compared": ["bench", "--compare", "bench.json", "bench.json"],
-           "scale": ["scale", "--from", "times.csv", "--predict", "9,99"], "rates": ["scale", "--from", "rates.csv", "--weak"]}
+           "scale": ["scale", "--from", "times.csv", "--predict", "9,99"], "rates": ["scale", "--from", "rates.csv", "--weak"],
+           "tune": ["tune", "w.yaml", "--data", "bench", "--near", "bench", "--virtual-storage", "1M,1ms", "--only", "threads,pack,memory", "--ask"],
+           "check": ["tune", "--check", "true", "--runs", "2", "--", "true"]}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def made(site):
         f.write(b"xxxx")
     said = {}
     for name, args in RESULTS.items():
-        done = run_stoker(*args, "--json", f"{name}.json", cwd=site, rc=None)
+        done = run_stoker(args[0], "--json", f"{name}.json", *args[1:], cwd=site, rc=None)
         said[name] = (done.out, json.loads((site / f"{name}.json").read_text())["result"])
     return said
 
@@ -111,8 +113,11 @@ def test_results_of_strangers(stoker, tmp_path):
                    {"samples": 1, "advice": evil, "first_classes": [evil], "classes": 3, "fields": [{"preview": evil}], "problems": 3},
                    {"series": [1, {"name": evil, "base_n": 1, "law_text": evil, "recommended": {evil: {"n": evil}}, "su_missing": [evil, 3],
                                    "points": [{"n": 1, "runs": 1, "value": 2, "failure": evil}, 5, {"n": 1e300, "runs": 1, "value": 1e300}]}],
-                    "common_base": 1, "study": {"metric": evil, "unit": evil}, "cautions": [{"series": 1, "text": evil}], "comparisons": [evil]}]:
-        for command in ("load", "pack", "verify", "inspect", "scale"):
+                    "common_base": 1, "study": {"metric": evil, "unit": evil}, "cautions": [{"series": 1, "text": evil}], "comparisons": [evil]},
+                   {"best": evil, "name": evil, "ask": evil, "notes": [evil, 1], "candidates": [7, {"id": evil, "label": evil, "times": 1, "costs": evil, "pays_after": evil,
+                    "changes": [{"advice": evil}, 3], "code": [{"language": evil, "text": evil}, 4]}, {"label": evil, "why": evil, "changes": [1]}]},
+                   {"check": evil}, {"check": {"verdict": {"text": evil}, "pairs": evil}}]:
+        for command in ("load", "pack", "verify", "inspect", "scale", "tune"):
             (tmp_path / "x.json").write_text(json.dumps({"schema": 1, "command": command, "arguments": [evil], "result": result}))
             done = stoker("report", tmp_path / "x.json", rc=None)
             assert done.rc in (0, 4) and "\x1b" not in done.out + done.err and "\u202e" not in done.out + done.err

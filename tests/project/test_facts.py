@@ -45,7 +45,7 @@ SAME = {
     "src/dataset/dataset.c": {"what"},
     "src/profile/run.c": {"pb->p->note[k]"},
     "src/profile/darshan/text.c": {"p->note[i]"},
-    "src/report/tune.c": {"c->why"},
+    "src/report/tune.c": {"why"},
     "src/tune/tune.c": {"t->note[i]"},
 }
 # The grammar and the repetitions of one sentence.

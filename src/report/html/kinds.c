@@ -13,10 +13,9 @@
 
 #define SCHEMA 1 /* of the page's data (web/src/main.js) */
 
-extern const struct stk_pg_kind stk_pg_profile, stk_pg_study, stk_pg_tune;
+extern const struct stk_pg_kind stk_pg_profile, stk_pg_study;
 /* The last kind takes what no other does, and says what is wrong with it. */
-const struct stk_pg_kind *const stk_pg_kinds[] = {
-    &stk_pg_study, &stk_pg_tune, &stk_pg_profile, NULL};
+const struct stk_pg_kind *const stk_pg_kinds[] = {&stk_pg_study, &stk_pg_profile, NULL};
 
 /* Results that were drawn, and are compared at the end. */
 struct kept {
