@@ -11,11 +11,10 @@
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/stats.h"
-#include "bench/checkpoint.h"
-#include "bench/status.h"
+#include "bench/rank.h"
 #include "host/fs.h"
 
-#define TAG_RESULT      1
+#define TAG_RESULT        1
 #define CALIBRATION_S     1.0 /* about as long */
 #define CALIBRATION_MAX   200 /* steps */
 #define CALIBRATION_MIN   5
@@ -118,7 +117,8 @@ static int run_other(const struct stk_bench_config *c, bool with_calibration, st
     return rc;
 }
 
-/* Rank 0, which speaks for the run, cannot remove what it showed any more: whoever ends last does. */
+/* Rank 0, which speaks for the run, cannot remove what it showed any more: whoever ends last does.
+ */
 static void clean_up_for_first(const struct stk_bench_config *c)
 {
     if (c->board && c->board->path && stk_comm_lost(c->comm, NULL, 0) == 0)
@@ -284,8 +284,8 @@ static double median_wait(const struct stk_bench_result *r)
     return m;
 }
 
-/* Of a request: reading it from the page cache takes a few microseconds, and a large one a second per
- * 2 GB and more; storage behind FUSE or a network takes longer even if it is empty and near. */
+/* Of a request: reading it from the page cache takes a few microseconds, and a large one a second
+ * per 2 GB and more; storage behind FUSE or a network takes longer even if it is empty and near. */
 #define MEMORY_S   20e-6
 #define MEMORY_BPS 1e9
 
@@ -321,8 +321,8 @@ static double step_stdev(const struct stk_bench_result *r)
     return v > 0 ? sqrt(v) : 0;
 }
 
-/* Of an epoch, before its first batch, if nothing of it is read ahead: threads that stay are started
- * once for all epochs. */
+/* Of an epoch, before its first batch, if nothing of it is read ahead: threads that stay are
+ * started once for all epochs. */
 static double asked_seconds(const struct stk_bench_rank *r, const struct stk_workload *w)
 {
     double epochs = (double)w->training.epochs, asked = (double)r->asked;

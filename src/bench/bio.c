@@ -1,16 +1,151 @@
-/* bio.c - see bio.h. */
+/*
+ * bio.c - the I/O of one thread of a benchmark: its requests, their tally, its clock, and how long
+ * it waits for storage that does not answer.
+ */
 #include "bench/bio.h"
+#include "bench/workload.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "bench/workload.h"
+#include "base/pool.h"
+#include "host/tree.h"
+
+#define LINE  64u /* bytes */
+#define LINES 256 /* between two looks at the clock */
+
+double stk_bench_now(const struct stk_bench_clock *c)
+{
+    return c->model->is_virtual ? c->now_s : stk_now();
+}
+
+void stk_bench_after(struct stk_bench_clock *c, double at_s)
+{
+    if (c->model->is_virtual && at_s > c->now_s)
+        c->now_s = at_s;
+}
+
+void stk_bench_until(struct stk_bench_clock *c, double at_s)
+{
+    if (c->model->is_virtual) {
+        stk_bench_after(c, at_s);
+        return;
+    }
+    double whole = floor(at_s);
+    if (at_s <= stk_now()) /* no system call */
+        return;
+    struct timespec t = {.tv_sec = (time_t)whole, .tv_nsec = (long)((at_s - whole) * 1e9)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+    }
+}
+
+/* Changes one byte per cache line of some lines from *at on. */
+static void touch(volatile uint8_t *work, size_t size, size_t *at)
+{
+    for (int i = 0; i < LINES; i++, *at = (*at + LINE) % size)
+        work[*at]++;
+}
+
+/* Looks at the clock that needs no system call, and at the CPU clock only when the time may have
+ * passed: a thread that decodes makes no system calls, at which the kernel would let others run. */
+void stk_bench_burn(struct stk_bench_clock *c, double cpu_s, uint8_t *work, size_t size)
+{
+    if (c->model->is_virtual) {
+        c->now_s += cpu_s;
+        return;
+    }
+    size_t at = 0;
+    double end = stk_thread_cpu_s() + cpu_s;
+    for (double left = cpu_s; left > 0; left = end - stk_thread_cpu_s())
+        for (double until = stk_now() + left; stk_now() < until;)
+            touch(work, size, &at);
+}
+
+void stk_bench_spend(struct stk_bench_clock *c, uint64_t bytes)
+{
+    const struct stk_bench_model *m = c->model;
+    while (m->hangs)
+        pause();
+    if (m->is_virtual)
+        c->now_s += m->storage.latency_s + (m->rate_Bps > 0 ? (double)bytes / m->rate_Bps : 0);
+}
+
+#define K 1024ull
+
+const uint64_t stk_io_tally_limit[STK_TALLY_COUNTS] = {
+    100, K, 10 * K, 100 * K, K *K, 4 * K *K, 10 * K *K, 100 * K *K, K *K *K, UINT64_MAX};
+const char *const stk_io_tally_bin_name[STK_TALLY_COUNTS] = {
+    "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
+    "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
+
+static void count_size(struct stk_io_tally *t, uint64_t bytes, uint64_t n)
+{
+    for (int i = 0; i < STK_TALLY_SIZES; i++) {
+        struct stk_io_tally_size *s = &t->size[i];
+        if (s->count && s->bytes != bytes)
+            continue;
+        s->bytes = bytes;
+        s->count += n;
+        return;
+    }
+    t->other_sizes += n;
+}
+
+static void io_tally_request(struct stk_io_tally *t, uint64_t bytes, double seconds)
+{
+    int b = 0;
+    while (bytes > stk_io_tally_limit[b])
+        b++;
+    t->bin[b]++;
+    t->requests++;
+    t->bytes += bytes;
+    t->request_s += seconds;
+    count_size(t, bytes, 1);
+    stk_histogram_add(&t->latency, seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
+    if (seconds > 0)
+        stk_histogram_add(&t->rate, (uint64_t)((double)bytes / seconds));
+}
+
+void stk_io_tally_merge(struct stk_io_tally *into, const struct stk_io_tally *from)
+{
+    into->samples += from->samples;
+    into->asked_bytes += from->asked_bytes;
+    into->opens += from->opens;
+    into->stats += from->stats;
+    into->seeks += from->seeks;
+    into->requests += from->requests;
+    into->bytes += from->bytes;
+    into->first += from->first;
+    into->sequential += from->sequential;
+    into->consecutive += from->consecutive;
+    into->other_sizes += from->other_sizes;
+    into->request_s += from->request_s;
+    into->open_s += from->open_s;
+    for (int i = 0; i < STK_TALLY_COUNTS; i++)
+        into->bin[i] += from->bin[i];
+    for (int i = 0; i < STK_TALLY_SIZES; i++)
+        if (from->size[i].count)
+            count_size(into, from->size[i].bytes, from->size[i].count);
+    stk_histogram_merge(&into->latency, &from->latency);
+    stk_histogram_merge(&into->rate, &from->rate);
+}
+
+struct stk_io_tally_size stk_io_tally_common(const struct stk_io_tally *t)
+{
+    struct stk_io_tally_size most = {0, 0};
+    for (int i = 0; i < STK_TALLY_SIZES; i++)
+        if (t->size[i].count > most.count)
+            most = t->size[i];
+    return most;
+}
 
 static int failed(const struct stk_bio *b, const struct stk_bio_file *f, const char *what,
                   struct stk_err *err)
@@ -106,7 +241,7 @@ void stk_bio_count(struct stk_bio *b, struct stk_bio_file *f, uint64_t off, uint
         b->tally->consecutive++;
     f->fresh = false;
     f->end = off + n;
-    stk_io_tally_request(b->tally, n, seconds);
+    io_tally_request(b->tally, n, seconds);
 }
 
 #define PARTS 64u /* of a request, at most */
@@ -158,4 +293,44 @@ void stk_bio_close(struct stk_bio *b, struct stk_bio_file *f)
     close(f->fd);
     f->fd = -1;
     b->tally->open_s += stk_bench_now(b->clock) - t;
+}
+
+int stk_bench_patience_open(struct stk_bench_patience *p, struct stk_err *err)
+{
+    p->seconds = p->seconds > 0 ? p->seconds : STK_PATIENCE_S;
+    return stk_thread_open(&p->thread, err);
+}
+
+static int is_rank_lost(void *comm)
+{
+    return comm && stk_comm_lost(comm, NULL, 0) >= 0;
+}
+
+int stk_bench_within(struct stk_bench_patience *p, stk_thread_fn *fn, void (*drop)(void *user),
+                     void *user, struct stk_err *err)
+{
+    const struct stk_limit limit = {p->seconds, is_rank_lost, p->comm};
+    char why_lost[200] = "";
+    int rc = 0, why = stk_thread_call(p->thread, fn, drop, user, &limit, &rc, err);
+    p->stuck = why != 0;
+    if (why == ECANCELED) {
+        int64_t rank = stk_comm_lost(p->comm, why_lost, sizeof why_lost);
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "rank %lld is lost: %s", (long long)rank,
+                           why_lost);
+    }
+    if (why)
+        return stk_err_set(err, STK_E_STOPPED, p->dir, -1,
+                           "no request has returned for %.0f s: the storage hangs (--patience)",
+                           p->seconds);
+    return rc;
+}
+
+int stk_bench_beat(struct stk_bench_patience *p)
+{
+    return stk_thread_beat(p->thread) ? 0 : STK_E_STOPPED;
+}
+
+void stk_bench_patience_close(struct stk_bench_patience *p)
+{
+    (void)stk_thread_close(p->thread, 0);
 }

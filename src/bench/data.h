@@ -9,8 +9,42 @@
 #define STK_BENCH_DATA_H
 
 #include "base/own.h"
-#include "bench/list.h"
+#include "bench/workload.h"
 #include "sched/comm.h"
+
+/* ---- the files of a replay ------------------------------------------------------------------- */
+
+/* The files of a group of a replay: those that the user has, found by their names, or those that
+ * were generated. */
+struct stk_bench_list {
+    const char **file; /* names in dataset.path or in the data folder, or absolute */
+    size_t n;
+    double mean_bytes; /* of a file */
+    struct stk_arena arena;
+};
+
+/* The files of group g that exist, by name. base: dataset.path, or NULL. Refuses a group that lacks
+ * files, or whose size differs from that of the profile. Caller frees with
+ * stk_bench_list_release(), also on error. */
+int stk_bench_list_find(const struct stk_workload *w, size_t g, const char *base,
+                        struct stk_bench_list *out, struct stk_err *err);
+/* How many files there are in a folder and below it, and the mean size of some of them: for a
+ * profile that has estimates only. match: a pattern for names; NULL: any. */
+int stk_bench_list_survey(const char *folder, const char *match, uint64_t *files,
+                          double *mean_bytes, struct stk_err *err);
+/* The files of group g that --generate makes. */
+int stk_bench_list_made(const struct stk_workload *w, size_t g, struct stk_bench_list *out,
+                        struct stk_err *err);
+void stk_bench_list_release(struct stk_bench_list *l);
+
+/* Files of group g that a run uses or generates. */
+uint64_t stk_bench_group_files(const struct stk_workload *w, size_t g);
+/* Of all groups. */
+uint64_t stk_bench_groups_files(const struct stk_workload *w);
+/* The group that file number `item` of all groups belongs to, and its number there. */
+size_t stk_bench_group_of(const struct stk_workload *w, uint64_t item, uint64_t *file);
+/* Bytes of a file that is generated. */
+uint64_t stk_bench_group_size(const struct stk_workload *w, size_t g, uint64_t file);
 
 #define STK_BENCH_NOTE       "stoker-bench.json"
 #define STK_BENCH_INDEX      "stoker-bench.stkidx" /* of --reader stoker */
@@ -29,9 +63,6 @@ struct stk_bench_data {
 /* Returns non-zero to stop. */
 typedef int stk_bench_progress_fn(void *user, uint64_t files, uint64_t total);
 
-/* Opens the folder. The dataset must be there, complete, and made for the same keys `dataset.*`. */
-int stk_bench_data_open(struct stk_bench_data *d, const struct stk_workload *w, const char *dir,
-                        struct stk_err *err);
 /* The same; STK_E_STOPPED if the storage does not answer for so long, or a rank of comm (may be
  * NULL) is lost. */
 int stk_bench_data_open_within(struct stk_bench_data *d, const struct stk_workload *w,

@@ -1,5 +1,5 @@
-/* dist.c - see dist.h. */
-#include "bench/dist.h"
+/* dist.c - a length or a time that varies: parsing it, and its draws. */
+#include "bench/workload.h"
 
 #include <math.h>
 #include <stdio.h>

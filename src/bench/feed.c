@@ -1,4 +1,4 @@
-/* feed.c - see feed.h. */
+/* feed.c - where the batches of a rank come from: see feed.h. */
 #include "bench/feed.h"
 
 #include <stdio.h>

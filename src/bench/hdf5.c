@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "bench/fill.h"
 #include "format/hdf5/lib.h"
 
 #define DATASET       "data"

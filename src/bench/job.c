@@ -1,5 +1,4 @@
-/* job.c - see job.h. */
-#include "bench/job.h"
+/* job.c - a run as a job: what it changes of a workload, in a child process or of a scheduler. */
 
 #include <math.h>
 #include <sched.h>
@@ -13,8 +12,14 @@
 
 #define PATIENCE_S 300.0 /* a rank that waits longer for storage hangs: as in `stoker bench` */
 
-#define JOB(type, name, member)    {STK_JFIELD(type, name, struct stk_bench_job, member)}
-#define FIGURE(type, name, member) {STK_JFIELD(type, name, struct stk_bench_figures, member)}
+#define JOB(type, name, member)                                                                    \
+    {                                                                                              \
+        STK_JFIELD(type, name, struct stk_bench_job, member)                                       \
+    }
+#define FIGURE(type, name, member)                                                                 \
+    {                                                                                              \
+        STK_JFIELD(type, name, struct stk_bench_figures, member)                                   \
+    }
 
 const struct stk_jfield stk_bench_job_fields[] = {
     {STK_JFIELD_WORDS("set", struct stk_bench_job, set)},

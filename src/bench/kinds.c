@@ -2,15 +2,93 @@
  * kinds.c - the kinds of datasets that a benchmark generates and reads: one row each. The bytes of
  * a file depend on the workload and the number of the file only.
  */
+#include "bench/reader.h"
+
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "bench/fill.h"
-#include "bench/reader.h"
-#include "bench/spare.h"
 #include "format/format.h"
 #include "format/sample.h"
+
+static uint64_t start_of(uint64_t seed, struct stk_bench_place at)
+{
+    return stk_mix64(seed ^ stk_mix64(at.file * STK_GOLDEN64 + at.index));
+}
+
+void stk_bench_fill(uint8_t *p, size_t n, uint64_t seed, struct stk_bench_place at)
+{
+    uint64_t state = start_of(seed, at), v;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        v = stk_random_next(&state);
+        memcpy(p + i, &v, 8);
+    }
+    v = stk_random_next(&state);
+    memcpy(p + i, &v, n - i);
+}
+
+void stk_bench_fill_sample(uint8_t *p, size_t n, const struct stk_workload *w,
+                           struct stk_bench_place at)
+{
+    stk_bench_fill(p, n, w->dataset.seed, at);
+    for (size_t i = 0; w->dataset.compression != STK_COMPRESSION_NONE && i < n; i++)
+        p[i] &= 15; /* half of the bits */
+}
+
+void stk_bench_fill_text(uint8_t *p, size_t n, uint64_t seed, struct stk_bench_place at)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+    stk_bench_fill(p, n, seed, at);
+    for (size_t i = 0; i < n; i++)
+        p[i] = (uint8_t)letters[p[i] & 31];
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stk_spare *free_ones;
+
+/* One for the caller alone, until spare_put(). NULL: no memory. */
+static struct stk_spare *spare_get(void)
+{
+    pthread_mutex_lock(&lock);
+    struct stk_spare *s = free_ones;
+    if (s)
+        free_ones = s->next;
+    pthread_mutex_unlock(&lock);
+    if (!s)
+        return calloc(1, sizeof *s);
+    stk_buf_reset(&s->data);
+    stk_buf_reset(&s->bytes);
+    return s;
+}
+
+/* NULL: does nothing. */
+static void spare_put(struct stk_spare *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&lock);
+    s->next = free_ones;
+    free_ones = s;
+    pthread_mutex_unlock(&lock);
+}
+
+void stk_spare_free(void)
+{
+    pthread_mutex_lock(&lock);
+    struct stk_spare *s = free_ones, *next;
+    free_ones = NULL;
+    pthread_mutex_unlock(&lock);
+    for (; s; s = next) {
+        next = s->next;
+        stk_buf_release(&s->data);
+        stk_buf_release(&s->bytes);
+        free(s);
+    }
+}
 
 #define WRITE_BYTES (1u << 20)
 
@@ -93,7 +171,7 @@ static int write_samples(const struct stk_workload *w, uint64_t file, struct stk
                          make_fn *make, struct output *o, struct stk_err *err)
 {
     const struct stk_format *f = cfg->format;
-    struct stk_spare *m = stk_spare_get();
+    struct stk_spare *m = spare_get();
     struct stk_sample s;
     stk_sample_init(&s);
     int rc = m ? 0 : stk_err_nomem(err, sizeof *m);
@@ -119,7 +197,7 @@ static int write_samples(const struct stk_workload *w, uint64_t file, struct stk
     if (f->unprepare)
         f->unprepare(cfg);
     stk_sample_release(&s);
-    stk_spare_put(m);
+    spare_put(m);
     return rc;
 }
 

@@ -1,5 +1,5 @@
-/* lanes.c - see lanes.h. */
-#include "bench/lanes.h"
+/* lanes.c - the batches of a rank, read ahead by its threads: see feed.h. */
+#include "bench/feed.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,6 @@
 
 #include "base/pool.h"
 #include "base/thread.h"
-#include "bench/loaded.h"
 #include "bench/reader.h"
 
 /* A thread looks this long, 20 us, before it sleeps, if what it waited for last came as soon: batches

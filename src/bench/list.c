@@ -1,5 +1,5 @@
-/* list.c - see list.h. */
-#include "bench/list.h"
+/* list.c - the files of a group of a replay: found by their names, or generated. */
+#include "bench/data.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,5 +1,5 @@
-/* loaded.c - see loaded.h. */
-#include "bench/loaded.h"
+/* loaded.c - batches of stoker's own loader, for --reader stoker. */
+#include "bench/feed.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* plan.c - see plan.h. */
 #include "bench/plan.h"
 
-#include "bench/model.h"
 
 static uint64_t key_of(const struct stk_workload *w, uint64_t a, uint64_t b)
 {

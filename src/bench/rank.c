@@ -1,16 +1,102 @@
-/* rank.c - see rank.h. */
-#include "bench/rank.h"
+/*
+ * rank.c - the run of one rank: its steps, its checkpoints, what it did when, and what all took.
+ * See rank.h.
+ */
+#include "bench/bench.h"
+#include "bench/feed.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/pool.h"
-#include "bench/checkpoint.h"
-#include "bench/status.h"
 #include "host/fs.h"
+
+#define BIN_LEAST_S 0x1p-10 /* a millisecond: runs of 125 ms and more fill the bins */
+#define TIME_MOST_S 0x1p60
+
+const char *const stk_course_names[STK_COURSE_PARTS] = {"compute", "wait", "others", "checkpoint"};
+
+/* Two bins become one. */
+static void halve(struct stk_course *c)
+{
+    const size_t half = STK_COURSE_BINS / 2;
+    for (size_t i = 0; i < half; i++) {
+        c->steps[i] = c->steps[2 * i] + c->steps[2 * i + 1];
+        for (size_t p = 0; p < STK_COURSE_PARTS; p++)
+            c->part_s[p][i] = c->part_s[p][2 * i] + c->part_s[p][2 * i + 1];
+    }
+    memset(c->steps + half, 0, half * sizeof *c->steps);
+    for (size_t p = 0; p < STK_COURSE_PARTS; p++)
+        memset(c->part_s[p] + half, 0, half * sizeof *c->part_s[p]);
+    c->bin_s *= 2;
+}
+
+void stk_course_widen(struct stk_course *c, double bin_s)
+{
+    while (c->bin_s < bin_s)
+        if (c->bin_s > 0)
+            halve(c);
+        else
+            c->bin_s = bin_s;
+}
+
+/* Makes room for that time; false: it has no place. */
+static bool reach(struct stk_course *c, double at_s)
+{
+    if (!(at_s >= 0 && at_s < TIME_MOST_S))
+        return false;
+    stk_course_widen(c, BIN_LEAST_S);
+    while (at_s >= c->bin_s * STK_COURSE_BINS)
+        halve(c);
+    return true;
+}
+
+void stk_course_add(struct stk_course *c, enum stk_course_part part, double from_s, double to_s)
+{
+    if (!(from_s < to_s) || !(from_s >= 0) || !reach(c, to_s))
+        return;
+    for (size_t i = (size_t)(from_s / c->bin_s); i < STK_COURSE_BINS; i++) {
+        double begin = c->bin_s * (double)i, end = begin + c->bin_s;
+        if (begin >= to_s)
+            break;
+        c->part_s[part][i] += (float)(fmin(end, to_s) - fmax(begin, from_s));
+    }
+}
+
+void stk_course_step(struct stk_course *c, double end_s)
+{
+    if (reach(c, end_s))
+        c->steps[(size_t)(end_s / c->bin_s)]++;
+}
+
+void stk_course_merge(struct stk_course *into, const struct stk_course *from)
+{
+    struct stk_course other = *from;
+    stk_course_widen(into, other.bin_s);
+    stk_course_widen(&other, into->bin_s);
+    for (size_t i = 0; i < STK_COURSE_BINS; i++) {
+        into->steps[i] += other.steps[i];
+        for (size_t p = 0; p < STK_COURSE_PARTS; p++)
+            into->part_s[p][i] += other.part_s[p][i];
+    }
+}
+
+size_t stk_course_used(const struct stk_course *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < STK_COURSE_BINS; i++) {
+        bool used = c->steps[i];
+        for (size_t p = 0; p < STK_COURSE_PARTS; p++)
+            used = used || c->part_s[p][i] > 0;
+        n = used ? i + 1 : n;
+    }
+    return n;
+}
 
 /* One run: the accelerator's time line. */
 struct run {
@@ -162,8 +248,8 @@ static int evaluate(struct run *run, struct stk_err *err)
     run->eval = *run->c;
     run->eval.w = w;
     int rc = stk_bench_plan(&plan, w, run->plan.rank, run->plan.ranks, err);
-    rc = rc ? rc : stk_feed_open(&feed, &run->eval, &plan, &run->patience, &run->clock, run->r,
-                                 err);
+    rc =
+        rc ? rc : stk_feed_open(&feed, &run->eval, &plan, &run->patience, &run->clock, run->r, err);
     rc = rc ? rc : stk_feed_start(&feed, plan.steps, run->free_s, NULL, err);
     for (uint64_t k = 0; rc == 0 && k < plan.steps; k++) {
         rc = stk_feed_take(&feed, k, run->free_s, &ready, err);
@@ -244,9 +330,9 @@ static void show(struct run *run, uint64_t k)
 static int look_at_others(const struct run *run, struct stk_err *err)
 {
     int64_t lost = run->c->comm ? stk_comm_lost(run->c->comm, NULL, 0) : -1;
-    return lost < 0 ? 0
-                    : stk_err_set(err, STK_E_STOPPED, NULL, -1, "rank %lld is lost",
-                                  (long long)lost);
+    return lost < 0
+               ? 0
+               : stk_err_set(err, STK_E_STOPPED, NULL, -1, "rank %lld is lost", (long long)lost);
 }
 
 static int run_steps(struct run *run, struct stk_err *err)
@@ -298,16 +384,15 @@ static int begin(struct run *run, struct stk_err *err)
         run->steps = c->w->training.most_steps;
     if (c->most_steps && run->steps > c->most_steps)
         run->steps = c->most_steps;
-    rc = rc ? rc : stk_feed_open(&run->feed, c, &run->plan, &run->patience, &run->clock, run->r,
-                                  err);
+    rc = rc ? rc
+            : stk_feed_open(&run->feed, c, &run->plan, &run->patience, &run->clock, run->r, err);
     if (rc == 0 && ranks > 1)
         rc = stk_comm_barrier(c->comm, STK_COMM_FOREVER, err);
     run->start_s = run->free_s = run->base_s = stk_bench_now(&run->clock);
     /* Virtual clocks start together, as real ones do behind a barrier. */
     rc = rc ? rc : meet(run, err);
     run->start_s = run->base_s;
-    return rc ? rc
-              : stk_feed_start(&run->feed, run->steps, run->start_s, &run->r->started_s, err);
+    return rc ? rc : stk_feed_start(&run->feed, run->steps, run->start_s, &run->r->started_s, err);
 }
 
 static struct run *new_run(const struct stk_bench_config *c, struct stk_bench_rank *r)

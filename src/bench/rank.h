@@ -8,12 +8,43 @@
 #ifndef STK_BENCH_RANK_H
 #define STK_BENCH_RANK_H
 
-#include "bench/clock.h"
-#include "bench/course.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/bio.h"
 #include "bench/data.h"
-#include "bench/lanes.h"
-#include "bench/patience.h"
 #include "sched/comm.h"
+
+/* ---- what a rank did when -------------------------------------------------------------------- */
+
+/* What a rank did when: its time in a fixed number of bins, which widen as the run grows. No
+ * pointers: a part of struct stk_bench_rank, which is sent as it is. */
+#define STK_COURSE_BINS 128u
+
+enum stk_course_part {
+    STK_COURSE_COMPUTE,
+    STK_COURSE_WAIT,       /* for data */
+    STK_COURSE_OTHERS,     /* for other ranks */
+    STK_COURSE_CHECKPOINT, /* evaluations are not part of the time */
+    STK_COURSE_PARTS
+};
+extern const char *const stk_course_names[STK_COURSE_PARTS]; /* members in JSON */
+
+struct stk_course { /* all zero: empty */
+    double bin_s;   /* a power of two: bins of two courses can be made equal */
+    float part_s[STK_COURSE_PARTS][STK_COURSE_BINS];
+    uint32_t steps[STK_COURSE_BINS]; /* that ended in the bin */
+};
+
+/* Times count from the start of the run. Times that are not finite or below zero are left out. */
+void stk_course_add(struct stk_course *c, enum stk_course_part part, double from_s, double to_s);
+void stk_course_step(struct stk_course *c, double end_s);
+/* Adds a course, after making the bins of both equal. */
+void stk_course_merge(struct stk_course *into, const struct stk_course *from);
+/* Makes bins at least as wide. */
+void stk_course_widen(struct stk_course *c, double bin_s);
+/* Bins up to the last that was used. */
+size_t stk_course_used(const struct stk_course *c);
 
 /* No pointers: it is sent to rank 0 as it is. */
 struct stk_bench_rank {
@@ -69,9 +100,9 @@ struct stk_bench_config {
     struct stk_comm *comm;
     bool idle;           /* no I/O at all: calibration */
     uint64_t most_steps; /* 0: all */
-    double patience_s;   /* see patience.h */
+    double patience_s;   /* see bio.h */
     bool stoker;         /* stoker's loader reads instead of the application's way */
-    const struct stk_bench_board *board; /* status.h; NULL: none */
+    const struct stk_bench_board *board; /* bench.h; NULL: none */
     /* Called on every rank after each step; non-zero: stop. */
     int (*tick)(void *user, const struct stk_bench_live *live);
     void *user;
@@ -83,5 +114,22 @@ int stk_bench_run_rank(const struct stk_bench_config *c, struct stk_bench_rank *
 double stk_bench_utilisation(const struct stk_bench_rank *r);
 /* As MLPerf Storage counts: without the first step, without checkpoints. */
 double stk_bench_mlperf(const struct stk_bench_rank *r);
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+/* Writes the files of a checkpoint as the workload says, reads them back, and removes them. */
+
+/* Replaces the files of the last one; the helper thread writes. *bytes: added up. */
+int stk_bench_checkpoint(const struct stk_bench_config *c, struct stk_bench_patience *patience,
+                         struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err);
+/* Reads them back, past the page cache as far as the workload wants that and the kernel lets us. */
+int stk_bench_restore(const struct stk_bench_config *c, struct stk_bench_patience *patience,
+                      struct stk_bench_clock *clock, uint64_t *bytes, struct stk_err *err);
+/* Removes the files of that many ranks, and their folder if it is then empty. */
+void stk_bench_checkpoint_clean(const struct stk_bench_config *c, uint32_t ranks);
+/* Removes what killed runs left, of however many ranks, and the folder in dirfd that it is in.
+ * of_user: dirfd is the user's checkpoint.dir, not the data folder. left: other files there. */
+int stk_bench_checkpoint_sweep(int dirfd, bool of_user, struct stk_left *left, const char *dir,
+                               struct stk_err *err);
 
 #endif

@@ -6,9 +6,13 @@
 #ifndef STK_BENCH_READER_H
 #define STK_BENCH_READER_H
 
+#include <stddef.h>
+
+#include "base/buf.h"
 #include "bench/bio.h"
 #include "bench/data.h"
 #include "bench/plan.h"
+#include "bench/workload.h"
 
 /* Reads the samples of one thread. */
 struct stk_bench_reader {
@@ -99,5 +103,27 @@ int stk_bench_replay_start(struct stk_bench_reader *r, uint64_t rank, struct stk
 #define STK_BENCH_NAME 96
 const char *stk_bench_file_name(const struct stk_workload *w, uint64_t file,
                                 char buf[STK_BENCH_NAME]);
+
+/* ---- bytes of files -------------------------------------------------------------------------- */
+
+/* The content of generated samples: random, and the same for the same place and seed. */
+void stk_bench_fill(uint8_t *p, size_t n, uint64_t seed, struct stk_bench_place at);
+/* The same for a sample of w: if its files are compressed, bytes that can be. */
+void stk_bench_fill_sample(uint8_t *p, size_t n, const struct stk_workload *w,
+                           struct stk_bench_place at);
+/* Letters and digits. */
+void stk_bench_fill_text(uint8_t *p, size_t n, uint64_t seed, struct stk_bench_place at);
+
+/* ---- buffers of threads ---------------------------------------------------------------------- */
+
+/* Buffers that the threads of a generation use again for the next file: memory that is given back
+ * and fetched again for each large sample takes longer than writing it. */
+struct stk_spare {
+    struct stk_buf data, bytes; /* empty when fetched */
+    struct stk_spare *next;   /* of the free ones */
+};
+
+/* After a generation: frees those that were put back. */
+void stk_spare_free(void);
 
 #endif

@@ -1,22 +1,112 @@
 /*
  * replay.c - the kind of dataset that a profile describes: groups of files, each used alike. A
  * sample makes its part of the group's calls, so that the sums of all samples are the profile's
- * counters; in between, what a profile does not keep (the exact sequence) is drawn.
+ * counters; in between, what a profile does not keep (the exact sequence) is drawn. The sizes of
+ * requests are those that the profile has, in their numbers.
  */
+#include "bench/reader.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "bench/fill.h"
-#include "bench/reader.h"
-#include "bench/replay_sizes.h"
+
+#define TURN 0.6180339887498949 /* the golden ratio: its multiples are spread evenly */
+#define OFF  0.01               /* of the bytes: sizes that are this far off are made to fit */
+
+/* The sizes of the requests of one sample. */
+struct sizes {
+    const struct stk_bench_group *g;
+    uint64_t n, bytes, sum;
+    uint64_t first; /* number of the first among all requests of the group */
+    double shift, scale;
+    bool on; /* requests of a file that stays open */
+};
+
+/* Sample k makes the kth part of `total` calls of `per` samples: the parts add up exactly. */
+static uint64_t part_of(uint64_t total, uint64_t per, uint64_t k)
+{
+    unsigned __int128 at = (unsigned __int128)k * total;
+    return (uint64_t)((at + total) / per - at / per);
+}
+
+/* The kth point between 0 and 1. */
+static double point(uint64_t k)
+{
+    double turn = (double)(k + 1) * TURN;
+    return turn - floor(turn);
+}
+
+/* A size of the group's distribution; u: from 0 to 1, its quantile. */
+static uint64_t draw(const struct stk_bench_group *g, double u)
+{
+    double left = u * (double)g->weight;
+    size_t i = 0;
+    while (i + 1 < g->ndrawn && left >= (double)g->drawn[i].count)
+        left -= (double)g->drawn[i++].count;
+    return g->drawn[i].bytes;
+}
+
+static uint64_t raw_size(const struct sizes *s, uint64_t i)
+{
+    if (!s->g->ndrawn && s->on)
+        return part_of(s->g->bytes, s->g->requests, s->first + i);
+    if (!s->g->ndrawn)
+        return s->bytes / s->n + 1;
+    return draw(s->g, s->on ? point(s->first + i) : ((double)i + s->shift) / (double)s->n);
+}
+
+/* n requests that make up the bytes of a visit: one of each nth part of the distribution, small
+ * ones first. k: number of the sample. */
+static struct sizes sizes_of(const struct stk_bench_group *g, uint64_t n, uint64_t bytes,
+                             uint64_t k)
+{
+    struct sizes s = {.g = g, .n = n, .bytes = bytes, .scale = 1, .shift = point(k)};
+    for (uint64_t i = 0; i < s.n; i++)
+        s.sum += raw_size(&s, i);
+    uint64_t last = s.n ? raw_size(&s, s.n - 1) : 0;
+    if (s.sum - last >= s.bytes) /* even without the largest it is too much */
+        s.scale = s.sum ? (double)s.bytes / (double)s.sum : 0;
+    return s;
+}
+
+/* Bytes of the group, divided by those that its sizes give. */
+static double scale_of(const struct stk_bench_group *g)
+{
+    double sum = 0;
+    for (size_t i = 0; i < g->ndrawn; i++)
+        sum += (double)g->drawn[i].bytes * (double)g->drawn[i].count / (double)g->weight;
+    double scale = g->bytes && sum > 0 ? (double)g->bytes / (double)g->requests / sum : 1;
+    return fabs(scale - 1) > OFF ? scale : 1;
+}
+
+/* n requests to a file that stays open: those of all samples together have the distribution. */
+static struct sizes sizes_on(const struct stk_bench_group *g, uint64_t n, uint64_t k)
+{
+    struct sizes s = {.g = g, .n = n, .on = true, .scale = scale_of(g)};
+    s.first = (uint64_t)((unsigned __int128)k * g->requests / g->per);
+    return s;
+}
+
+static uint64_t size_at(const struct sizes *s, uint64_t i)
+{
+    uint64_t v = raw_size(s, i);
+    if (s->on ? s->scale != 1 : s->scale < 1)
+        v = (uint64_t)((double)v * s->scale);
+    else if (!s->on && i + 1 == s->n)
+        v = v + s->bytes - s->sum;
+    v = v > STK_REQUEST_MAX ? STK_REQUEST_MAX : v;
+    return v ? v : 1;
+}
 
 #define PAGE  4096u
 #define PIECE (4u << 20)
-#define ROOM_MAX  (64u << 20) /* of a thread's buffer: larger requests go over it again and again */
-#define VISIT_MAX 1e15        /* bytes */
+#define ROOM_MAX                                                                                   \
+    (64u << 20)        /* of a thread's buffer: larger requests go over it again and again         \
+                        */
+#define VISIT_MAX 1e15 /* bytes */
 
 /* ---- generating ----------------------------------------------------------------------------- */
 
@@ -55,13 +145,13 @@ struct held { /* an open file of a group */
     uint64_t index;  /* of the last sample in it */
 };
 
-struct use { /* of a group */
+struct use {           /* of a group */
     struct held *held; /* a file is in the place of its number modulo room */
     uint64_t room;
     uint64_t last;         /* number of the file that was used last; UINT64_MAX: none */
     uint64_t seen, opened; /* samples so far, and opens of files that stay open */
-    double due;    /* requests that the bytes so far stand for, and that were not made */
-    uint8_t *kept; /* by file; NULL: none */
+    double due;            /* requests that the bytes so far stand for, and that were not made */
+    uint8_t *kept;         /* by file; NULL: none */
 };
 
 struct stk_replay_state {
@@ -166,11 +256,11 @@ static int make_requests(struct stk_bench_reader *r, const struct stk_bench_grou
                          struct held *h, const struct visit *v, struct stk_err *err)
 {
     struct stk_replay_state *s = r->state;
-    struct stk_replay_sizes sizes = g->hold ? stk_replay_sizes_on(g, v->requests, r->serial)
-                                            : stk_replay_sizes(g, v->requests, v->bytes, r->serial);
+    struct sizes sizes = g->hold ? sizes_on(g, v->requests, r->serial)
+                                 : sizes_of(g, v->requests, v->bytes, r->serial);
     int rc = 0;
     for (uint64_t i = 0; i < v->requests && rc == 0; i++) {
-        uint64_t n = stk_replay_size_at(&sizes, i), size = h->file.size;
+        uint64_t n = size_at(&sizes, i), size = h->file.size;
         uint64_t off = i ? next_offset(g, h, i, v->requests, r->serial) : v->start;
         size_t got = 0;
         n = n > size ? size : n;
@@ -270,8 +360,8 @@ static int make_stats(struct stk_bench_reader *r, const char *name, uint64_t sta
 #define IN_PART 0.9 /* of a file: less is not all of it but, say, its trailer */
 
 /* Bytes of a visit: the file's part of those of all visits; if files are read in part (a header, a
- * crop), as many of each. The mean in a workload is rounded to a byte: who reads whole files reads no
- * byte more. */
+ * crop), as many of each. The mean in a workload is rounded to a byte: who reads whole files reads
+ * no byte more. */
 static void size_visit(struct use *u, const struct stk_bench_group *g, double mean, uint64_t size,
                        struct visit *v)
 {
@@ -307,8 +397,8 @@ static bool is_shuffled(const struct stk_workload *w)
     return w->access.shuffle == STK_MIX_SAMPLES || w->access.shuffle == STK_MIX_BOTH;
 }
 
-/* Whether a file that is open is opened again, when the thread comes back to it: some programs do so
- * in each epoch, others never. The profile says how often. */
+/* Whether a file that is open is opened again, when the thread comes back to it: some programs do
+ * so in each epoch, others never. The profile says how often. */
 static bool opens_again(const struct stk_bench_reader *r, const struct use *u,
                         const struct stk_bench_group *g, const struct held *h,
                         struct stk_bench_place at)
@@ -346,7 +436,7 @@ static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, ui
     u->opened += opens;
     u->seen++;
     u->last = number;
-    v->requests = stk_replay_part(g->requests, g->per, r->serial);
+    v->requests = part_of(g->requests, g->per, r->serial);
     v->start = start_of(r, g, h, at);
     h->index = at.index;
     return rc ? rc : make_requests(r, g, h, v, err);
@@ -354,11 +444,10 @@ static int visit_open(struct stk_bench_reader *r, size_t gi, struct visit *v, ui
 
 static struct visit share(const struct stk_bench_group *g, uint64_t k, uint64_t j, uint64_t n)
 {
-    uint64_t first = stk_replay_part(g->stats, g->per, k), seeks = stk_replay_part(g->seeks, g->per, k),
-             ends = stk_replay_part(g->ends, g->per, k);
-    return (struct visit){.stats = stk_replay_part(first, n, j),
-                          .seeks = stk_replay_part(seeks, n, j),
-                          .ends = stk_replay_part(ends, n, j)};
+    uint64_t first = part_of(g->stats, g->per, k), seeks = part_of(g->seeks, g->per, k),
+             ends = part_of(g->ends, g->per, k);
+    return (struct visit){
+        .stats = part_of(first, n, j), .seeks = part_of(seeks, n, j), .ends = part_of(ends, n, j)};
 }
 
 static int use_group(struct stk_bench_reader *r, size_t gi, struct stk_bench_place at,
@@ -366,7 +455,7 @@ static int use_group(struct stk_bench_reader *r, size_t gi, struct stk_bench_pla
 {
     const struct stk_bench_group *g = &r->w->group[gi];
     bool alone = !g->hold;
-    uint64_t n = alone ? stk_replay_part(g->opens, g->per, r->serial) : 1;
+    uint64_t n = alone ? part_of(g->opens, g->per, r->serial) : 1;
     int rc = 0;
     for (uint64_t j = 0; j < n && rc == 0; j++) {
         uint64_t number = pick(r, gi, at, j);

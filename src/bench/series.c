@@ -1,5 +1,5 @@
-/* series.c - see series.h. */
-#include "bench/series.h"
+/* series.c - a workload at several numbers of accelerators. */
+#include "bench/bench.h"
 
 #include <math.h>
 #include <signal.h>
@@ -127,8 +127,7 @@ void stk_series_verdict(const struct stk_series *s, struct stk_buf *out)
         return;
     bool bound = s->point[0].io_bound;
     const struct stk_series_point *a = &s->point[0], *b = &s->point[s->n - 1];
-    const struct stk_verdict v =
-        stk_verdict_of_single(1 / b->samples_per_s, 1 / a->samples_per_s);
+    const struct stk_verdict v = stk_verdict_of_single(1 / b->samples_per_s, 1 / a->samples_per_s);
     if (s->neighbour)
         stk_buf_printf(out,
                        "With %s beside it, the job computes %.1f %% of the time instead of "
@@ -156,8 +155,9 @@ struct search {
     struct stk_series *s;
 };
 
-#define STEPS_LEAST   10 /* beside the first */
-#define STEPS_PER_BATCH 5 /* for each batch that is read ahead: then its share is a fifth at most */
+#define STEPS_LEAST     10 /* beside the first */
+#define STEPS_PER_BATCH 5  /* for each batch that is read ahead: then its share is a fifth at most \
+                            */
 
 /* Steps of a rank with which its utilisation is that of the storage. */
 static uint64_t steps_needed(const struct stk_workload *w)

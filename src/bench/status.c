@@ -1,5 +1,6 @@
-/* status.c - see status.h. */
-#include "bench/status.h"
+/* status.c - what a run shows while it runs: the beacons of a benchmark and of its ranks. */
+#include "bench/bench.h"
+#include "bench/feed.h"
 
 #include <errno.h>
 #include <fcntl.h>

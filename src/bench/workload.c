@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "bench/yaml.h"
 
 #define SMALL "small."
 

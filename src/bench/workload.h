@@ -6,8 +6,38 @@
 #ifndef STK_BENCH_WORKLOAD_H
 #define STK_BENCH_WORKLOAD_H
 
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
 #include "base/opt.h"
-#include "bench/dist.h"
+
+/* ---- lengths and times that vary ------------------------------------------------------------- */
+
+/* A length or a time that varies: "64K", "normal(114660, 5000)", "gamma(2, 50ms)". A draw is a
+ * function of a number, not of the draws before it: any process finds the size of any record
+ * without going through the others. */
+enum stk_dist_kind {
+    STK_DIST_CONSTANT,    /* a */
+    STK_DIST_NORMAL,      /* mean a, standard deviation b */
+    STK_DIST_UNIFORM,     /* from a to b */
+    STK_DIST_EXPONENTIAL, /* mean a */
+    STK_DIST_GAMMA,       /* shape a, scale b */
+    STK_DIST_POISSON,     /* whole bytes or seconds, mean a */
+};
+
+struct stk_dist {
+    enum stk_dist_kind kind;
+    double a, b;
+};
+
+enum stk_dist_unit { STK_DIST_BYTES, STK_DIST_SECONDS };
+
+int stk_dist_parse(const char *text, enum stk_dist_unit unit, struct stk_dist *out,
+                   struct stk_err *err);
+/* The draw with that number: never negative. */
+double stk_dist_at(const struct stk_dist *d, uint64_t key);
+double stk_dist_mean(const struct stk_dist *d);
 
 enum stk_bench_format {
     STK_BENCH_NONE, /* no dataset: only checkpoints, or only computing */
@@ -196,5 +226,55 @@ int stk_workload_load(struct stk_workload *w, const struct stk_jval *v, struct s
 void stk_workload_yaml(const struct stk_workload *w, struct stk_buf *out);
 /* The JSON text of every key's value, as members of the open object. */
 void stk_workload_json(const struct stk_workload *w, struct stk_jw *j);
+
+/* ---- files of DLIO --------------------------------------------------------------------------- */
+
+/* DLIO's workload files, MLPerf Storage's among them, read as they are. Every key is honoured,
+ * refused by name, or listed as one that has no effect on the I/O here. */
+
+/* What a file says beside the workload. */
+struct stk_dlio {
+    bool generate;         /* workflow.generate_data */
+    bool generate_only;    /* and nothing else */
+    double au;             /* metric.au, the least utilisation; 0: not given */
+    const char *data;      /* dataset.data_folder, or NULL. Lives as long as the workload */
+    struct stk_buf unused; /* the keys without effect, separated by ", " */
+};
+
+/* changes: n times "key=value", as on DLIO's command line ("++workload.reader.batch_size=4").
+ * Caller frees with stk_workload_release() and stk_dlio_release(), also on error. */
+int stk_dlio_read(const char *path, const char *const *changes, size_t n, struct stk_workload *w,
+                  struct stk_dlio *d, struct stk_err *err);
+/* The same from text; name: for messages. */
+int stk_dlio_parse(const char *text, size_t len, const char *name, const char *const *changes,
+                   size_t n, struct stk_workload *w, struct stk_dlio *d, struct stk_err *err);
+void stk_dlio_release(struct stk_dlio *d);
+
+/* ---- YAML ------------------------------------------------------------------------------------ */
+
+/* A small part of YAML, through libyaml: mappings of scalars and of lists of scalars. A file
+ * becomes a list of dotted keys with their values and lines. Anchors, aliases, tags, several
+ * documents and deep nesting are refused: a small file cannot become a large one. */
+#define STK_YAML_DEPTH 8    /* mappings within mappings */
+#define STK_YAML_KEYS  1024 /* of a file */
+#define STK_YAML_LINE  4096 /* bytes of a key with those above it, and of a value */
+
+struct stk_yaml_entry {
+    const char *key;   /* "dataset.files" */
+    const char *value; /* of a list: its items, separated by commas */
+    unsigned line;     /* from 1 */
+};
+
+struct stk_yaml {
+    struct stk_yaml_entry *item;
+    size_t n;
+    struct stk_arena arena;
+};
+
+/* name: for messages. Messages begin with "line N: ". Caller frees with stk_yaml_release(), also on
+ * error. */
+int stk_yaml_parse(const char *text, size_t n, const char *name, struct stk_yaml *out,
+                   struct stk_err *err);
+void stk_yaml_release(struct stk_yaml *y);
 
 #endif

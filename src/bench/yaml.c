@@ -1,5 +1,5 @@
-/* yaml.c - see yaml.h. */
-#include "bench/yaml.h"
+/* yaml.c - reads a file of YAML as keys and values. */
+#include "bench/workload.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef STK_CMD_BENCH_H
 #define STK_CMD_BENCH_H
 
-#include "bench/dlio.h"
+#include "bench/workload.h"
 #include "cmd/cmd.h"
 #include "sched/comm.h"
 

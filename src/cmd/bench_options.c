@@ -6,7 +6,6 @@
 
 #include "base/installed.h"
 #include "bench/bench.h"
-#include "bench/status.h"
 #include "cmd/bench_list.h"
 
 static const char *const readers[] = {"application", "stoker", NULL}; /* stk_bench_reader */

@@ -1,13 +1,13 @@
 /*
  * bench_screen.h - the live screen of `stoker bench`, drawn by a process of its own from the board
- * of the run (bench/status.h), as `stoker watch` does: it costs the ranks nothing, and puts the
+ * of the run (bench/bench.h), as `stoker watch` does: it costs the ranks nothing, and puts the
  * terminal back even if this process is killed.
  */
 #ifndef STK_CMD_BENCH_SCREEN_H
 #define STK_CMD_BENCH_SCREEN_H
 
 #include "base/spawn.h"
-#include "bench/status.h"
+#include "bench/bench.h"
 #include "cmd/cmd.h"
 
 struct stk_bench_screen {

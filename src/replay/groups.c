@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "bench/list.h"
+#include "bench/data.h"
 #include "replay/priv.h"
 
 #define OFTEN       16u          /* opens per epoch, rank and worker */

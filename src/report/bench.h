@@ -3,7 +3,6 @@
 #define STK_REPORT_BENCH_H
 
 #include "bench/bench.h"
-#include "bench/series.h"
 #include "result/field.h"
 
 extern const struct stk_result_kind stk_bench_kind; /* a run: of a struct stk_bench_result */

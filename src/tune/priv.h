@@ -2,7 +2,7 @@
 #ifndef STK_TUNE_PRIV_H
 #define STK_TUNE_PRIV_H
 
-#include "bench/job.h"
+#include "bench/bench.h"
 #include "host/beacon.h"
 #include "host/fs.h"
 #include "model/storage.h"

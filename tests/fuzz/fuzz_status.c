@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/style.h"
 #include "base/text.h"
-#include "bench/status.h"
+#include "bench/bench.h"
 #include "report/live/priv.h"
 
 /* A folder that is removed with its last file. */

@@ -1,7 +1,6 @@
 /* fuzz_workload.c - a workload file of anybody, ours or DLIO's: read, settled, written as JSON. */
 #include "harness.h"
 
-#include "bench/dlio.h"
 #include "bench/workload.h"
 
 static void read_one(const char *text, size_t n, bool small)

@@ -1,11 +1,11 @@
-/* bench.c - a running benchmark: the beacons of its run and of its ranks (bench/status.h). */
+/* bench.c - a running benchmark: the beacons of its run and of its ranks (bench/bench.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
 #include "base/units.h"
-#include "bench/status.h"
+#include "bench/bench.h"
 #include "report/live/priv.h"
 
 #define RANKS_MAX   8192

@@ -4,8 +4,9 @@
 #include "scratch.h"
 
 #include "bench/bench.h"
-#include "bench/model.h"
-#include "bench/requests.h"
+#include "bench/plan.h"
+#include "bench/reader.h"
+#include "bench/feed.h"
 
 #include <fcntl.h>
 #include <math.h>
