@@ -1,20 +1,21 @@
 /*
- * hold.c - the jobs that may be reading a copy by its path. A plain program opens the path that
- * `stoker stage` printed long after stoker has ended, and has no lock on the set: so the set has a
- * file for each job that was given its path, and stays as long as one of them may run.
+ * hold.c - who may be reading a copy without a lock on its set. A plain program opens the path that
+ * `stoker stage` printed long after stoker has ended: so the set has a file for each job that was
+ * given its path, and stays as long as one of them may run. Plain programs, shells that stand in it
+ * and containers that have it mounted are found by what they have open.
  */
 #include "tier/priv.h"
-
-#include "base/dir.h"
-#include "base/file.h"
-#include "base/json_fields.h"
-#include "host/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/json_fields.h"
+#include "host/scratch.h"
 
 #define RECORD_MAX 4096u
 #define DAY_S      86400
@@ -72,8 +73,8 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err)
     int dir = -1;
     if (!s->tier->hold)
         return 0;
-    int rc = stk_own_folder_at(s->dir, STK_TIER_JOBS, STK_OWN_MAKE | STK_OWN_PRIVATE, &dir,
-                               s->path, err);
+    int rc = stk_own_folder_at(s->dir, STK_TIER_JOBS, STK_OWN_MAKE | STK_OWN_PRIVATE, &dir, s->path,
+                               err);
     rc = rc ? rc : write_record(s, dir, stk_job_id(name), err);
     if (dir >= 0)
         close(dir);
@@ -136,8 +137,8 @@ static bool keeps(const struct stk_tier *t, const struct record *r, bool for_roo
         return for_room;
     }
     int over = is_over(t, r);
-    snprintf(why, WHY, over < 0 ? "job %s may use it: whether that runs is not known"
-                                : "job %s uses it",
+    snprintf(why, WHY,
+             over < 0 ? "job %s may use it: whether that runs is not known" : "job %s uses it",
              r->name);
     if (over < 0 && of_slurm(r))
         return age < SLURM_S;
@@ -163,4 +164,70 @@ bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[WH
         snprintf(why, WHY, "its folder " STK_TIER_JOBS " cannot be read");
     }
     return held;
+}
+
+/* From the name of a set, or of what is left of one, on: "ID/data/NAME/file"; NULL: none. */
+static const char *set_in(const char *path)
+{
+    for (const char *slash = path; slash; slash = strchr(slash + 1, '/'))
+        if (*slash == '/' && stk_tier_begins_set(slash + 1))
+            return slash + 1;
+    return NULL;
+}
+
+static bool is_in_set(const char *path)
+{
+    return set_in(path) != NULL;
+}
+
+/* Copies of the same data in other tiers have sets of the same name. */
+static bool is_in_tier(const struct stk_tier *t, const struct stk_opened *o, const char *in)
+{
+    struct stat st;
+    size_t n = strlen(t->path);
+    if (o->known && fstatat(t->fd, in, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return st.st_ino == o->inode && (o->any_dev || st.st_dev == o->dev);
+    return !o->known && in == o->path + n + 1 && strncmp(o->path, t->path, n) == 0;
+}
+
+/* The copy itself: stoker has the folders above it open when it looks at a set. */
+static bool is_of_copy(const char *in)
+{
+    const char *part = strchr(in, '/'), *name = part ? strchr(part + 1, '/') : NULL;
+    return name && name[1] &&
+           (strncmp(part, "/" STK_TIER_DATA "/", sizeof STK_TIER_DATA + 1) == 0 ||
+            strncmp(part, "/" STK_TIER_FILLING "/", sizeof STK_TIER_FILLING + 1) == 0);
+}
+
+static bool uses(const struct stk_tier *t, const struct stk_opened *o, const char *id, bool locked)
+{
+    const char *in = set_in(o->path);
+    size_t n = strlen(id);
+    return strncmp(in, id, n) == 0 && (!in[n] || in[n] == '/') &&
+           (locked ? o->pid != getpid() : o->place || is_of_copy(in)) && is_in_tier(t, o, in);
+}
+
+void stk_tier_look(struct stk_tier *t)
+{
+    pthread_mutex_lock(&t->looking);
+    (void)stk_opened_look(t->opened, is_in_set, NULL);
+    pthread_mutex_unlock(&t->looking);
+}
+
+bool stk_tier_opened(struct stk_tier *t, const char *id, bool locked, char why[STK_TIER_WHY])
+{
+    const struct stk_opened_list *l = t->opened;
+    pthread_mutex_lock(&t->looking);
+    bool found = l->at <= 0;
+    if (found)
+        snprintf(why, STK_TIER_WHY,
+                 "whether a process has it open is not known: /proc cannot be read");
+    for (size_t i = 0; !found && i < l->n; i++)
+        if (uses(t, &l->item[i], id, locked)) {
+            snprintf(why, STK_TIER_WHY, "process %ld (%s) uses %s/%s", (long)l->item[i].pid,
+                     l->item[i].comm, t->path, set_in(l->item[i].path));
+            found = true;
+        }
+    pthread_mutex_unlock(&t->looking);
+    return found;
 }

@@ -48,14 +48,6 @@ struct stk_tier {
     pthread_mutex_t lock;        /* of the account, in this process */
 };
 
-/* ---- the files of a source (source_list.c) ---- */
-
-struct stk_source;
-struct stk_source_options;
-/* Files with their sizes and times, folders, and notes on what was left out. sb: of the source. */
-int stk_source_list(struct stk_source *s, const struct stk_source_options *o, const struct stat *sb,
-                    struct stk_err *err);
-
 /* ---- the list (list.c) ---- */
 
 /* Appends the list as it is stored. */
@@ -122,7 +114,6 @@ int stk_tier_lock(int fd, int type, int64_t at, int64_t n);
 bool stk_tier_locked(int fd, int64_t at);
 
 struct stk_tier_set;
-uint64_t stk_ledger_size(uint64_t files, uint64_t parcels);
 /* Writes the header of a new ledger and gives the file its size. */
 int stk_ledger_create(int fd, const struct stk_tier_set *s, const char *path, struct stk_err *err);
 /* STK_E_CORRUPT unless it is a ledger of this set's list. */
@@ -202,8 +193,6 @@ int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_
 bool stk_tier_name_of(const struct stk_tier_set *s, uint64_t file, char *out, size_t room);
 /* Refreshes s->published. */
 void stk_tier_look_published(struct stk_tier_set *s);
-/* Locks part of the ledger for writing; a refusal is kept for stk_tier_check_locks(). */
-bool stk_tier_lock_noted(struct stk_tier_set *s, int64_t at, int64_t n);
 /* Writes the lease of a filler; best effort. */
 void stk_tier_lease_write(struct stk_tier_set *s);
 
@@ -211,7 +200,7 @@ void stk_tier_lease_write(struct stk_tier_set *s);
  * it; for one that was refused (another errno): STK_E_SYS. */
 int stk_tier_held_up(int fd, const char *path, struct stk_err *err);
 
-/* ---- files of a set (stamp.c) ---- */
+/* ---- files of a set (ledger.c) ---- */
 
 /* A tag that no entry of the file has. */
 uint32_t stk_tier_new_tag(const struct stk_tier_set *s, uint32_t old);
@@ -233,10 +222,6 @@ bool stk_tier_file_good(struct stk_tier_set *s, uint64_t file, struct stk_ledger
 /* Opens a copy for reading and writing, made if missing. Returns the descriptor, or negative. */
 int stk_tier_copy_open(struct stk_tier_set *s, uint64_t file, bool make, struct stk_err *err);
 
-/* All parcels are written: gives the copy its times, and the record the stamp. (fill.c) */
-int stk_tier_finish_open(struct stk_tier_set *s, uint64_t file, int fd,
-                         struct stk_ledger_record *r, struct stk_err *err);
-
 /* ---- jobs that read a copy by its path (hold.c) ---- */
 
 #define STK_TIER_WHY 320
@@ -246,7 +231,7 @@ int stk_tier_hold(struct stk_tier_set *s, struct stk_err *err);
  * for_room: as for stk_tier_evict(). */
 bool stk_tier_held(const struct stk_tier *t, int set, bool for_room, char why[STK_TIER_WHY]);
 
-/* ---- processes that have a copy open (opened.c) ---- */
+/* ---- processes that have a copy open (hold.c) ---- */
 
 /* Looks at the processes of the node, unless that was done just now. Takes a while: before the set is
  * locked, which another process may be about to join. */

@@ -67,7 +67,7 @@ struct stk_tier_source stk_source_for_tier(const struct stk_source *s);
 /* The number of the file with that name; count: there is none. */
 uint64_t stk_source_find(const struct stk_source *s, const char *name);
 
-/* dress.c: makes the folders of a copy; times: also gives them their times and modes. */
+/* Makes the folders of a copy; times: also gives them their times and modes. */
 int stk_source_folders(const struct stk_source *s, struct stk_tier_set *set, bool times,
                        struct stk_err *err);
 /* When all files are there: index and folders, and publishes the copy. *path: caller frees. */
