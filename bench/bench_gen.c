@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/random.h"
 
 #define POOL_BYTES (8u << 20) /* payloads are slices of this: past any compressor's window */

@@ -3,8 +3,8 @@
  * of uint64, float64 or uint32 in the machine's order: the stable ABI of Python 3.9 has no buffers.
  */
 #include "pystk.h"
-#include "base/perm.h"
-#include "load/draw.h"
+#include "base/random.h"
+#include "load/plan.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
 #include "advice/action.h"
 
 #include "advice_code.h"
-#include "base/quote.h"
 #include "base/text.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "advice/code.h"
-#include "base/array.h"
-#include "base/quote.h"
+#include "base/buf.h"
+#include "base/text.h"
 
 struct filling {
     struct stk_buf *out;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text.h"
 #include "analysis/parts.h"
 
 static const struct reading {

@@ -182,8 +182,6 @@ const char *stk_advice_sqlite(struct advisor *ad, const char *path);
 /* ---- advice/scene.c: who runs what ---- */
 /* What program the lines are for: its framework, its command's batch and image size. */
 void stk_advice_scene(struct advisor *ad);
-/* Whether stoker itself reads this path for the program (NULL: any of its data). */
-bool stk_advice_ours(const struct advisor *ad, const char *path);
 /* Whether the finding would tell a program that uses stoker to use it, or to change reads that it
  * does not make itself. */
 bool stk_advice_circular(const struct advisor *ad, const struct stk_finding *f,

@@ -107,7 +107,8 @@ static bool indexes(const char *index, const char *path)
            (n > 9 && index[n - 9] == '.' && is_below(path, index, n - 9));
 }
 
-bool stk_advice_ours(const struct advisor *ad, const char *path)
+/* Whether stoker itself reads this path for the program (NULL: any of its data). */
+static bool is_ours(const struct advisor *ad, const char *path)
 {
     const struct stk_profile *p = ad->p;
     for (size_t i = 0; i < p->nrecs; i++) {
@@ -130,5 +131,5 @@ bool stk_advice_circular(const struct advisor *ad, const struct stk_finding *f,
     bool again = a->kind == STK_ACT_PACK && f->rule != STK_RULE_MANY_SMALL_FILES;
     /* A DataLoader over a MapDataset may have more workers. */
     bool workers = !ad->workers && a->kind >= STK_ACT_READERS && a->kind <= STK_ACT_DECODERS;
-    return (of_program || of_ranks || ours || again || workers) && stk_advice_ours(ad, a->path);
+    return (of_program || of_ranks || ours || again || workers) && is_ours(ad, a->path);
 }

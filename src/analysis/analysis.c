@@ -102,7 +102,7 @@ static void group_add(struct group *to, const struct group *from, const struct p
     u->rank_distinct_bytes = saturating(u->rank_distinct_bytes, f->rank_distinct_bytes);
     u->exact = u->exact && f->exact;
     u->files_exact = u->files_exact && f->files_exact;
-    u->small_time += f->small_time; /* in seconds, until stk_usage_finish() */
+    u->small_time += f->small_time; /* in seconds, until finish_usage() */
     if (*f->fs && (!*u->fs || from->fs_s > to->fs_s)) {
         u->fs = f->fs;
         to->fs_s = from->fs_s;
@@ -233,7 +233,8 @@ static double latency_at(const struct stk_counts *n, double share)
     return 0;
 }
 
-void stk_usage_finish(struct stk_usage *u, double job_io_s)
+/* Computes the ratios of a usage from its sums. */
+static void finish_usage(struct stk_usage *u, double job_io_s)
 {
     const uint64_t *c = u->n.c;
     double reads = (double)c[STK_C_READS], read_bytes = (double)c[STK_C_READ_BYTES];
@@ -280,7 +281,7 @@ static int take(struct pass *s, struct group *g, size_t n, struct stk_usage **to
         if (!g[i].u.files)
             continue;
         count_readers(&g[i], s);
-        stk_usage_finish(&g[i].u, s->a->job.io_s);
+        finish_usage(&g[i].u, s->a->job.io_s);
         (*to)[(*count)++] = g[i].u;
     }
     qsort(*to, *count, sizeof **to, by_time);
@@ -365,11 +366,11 @@ static int pass_run(struct pass *s, struct stk_arena *scratch, struct stk_err *e
     if (rc)
         return rc;
     count_readers(&s->job, s);
-    stk_usage_finish(&s->job.u, 0);
+    finish_usage(&s->job.u, 0);
     a->job = s->job.u;
     a->job.io_share = a->job.io_s > 0 ? 1 : 0;
     for (size_t i = 0; i < a->nfiles; i++)
-        stk_usage_finish(&a->file[i], a->job.io_s);
+        finish_usage(&a->file[i], a->job.io_s);
     qsort(a->file, a->nfiles, sizeof *a->file, by_time);
     rc = take(s, s->dir, s->ndirs, &a->dir, &a->ndirs, err);
     return rc ? rc : take(s, s->format, s->nformats, &a->format, &a->nformats, err);

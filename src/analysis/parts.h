@@ -64,8 +64,6 @@ struct stk_dir_name {
 int stk_analysis_dirs(const struct stk_profile *p, const struct stk_stores *stores,
                       uint32_t *dir_of, struct stk_dir_name **names, size_t *n,
                       struct stk_arena *arena, struct stk_err *err);
-/* Computes the ratios of a usage from its sums. */
-void stk_usage_finish(struct stk_usage *u, double job_io_s);
 
 /* Groups processes into ranks: unit[proc] numbers them from 0; returns their number. */
 uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit);

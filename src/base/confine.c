@@ -3,7 +3,7 @@
  * files it may open, as rules for Landlock. Both use raw system calls: they need no library, and
  * headers may be older than the kernel.
  */
-#include "base/confine.h"
+#include "base/helper.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>

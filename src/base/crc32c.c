@@ -2,7 +2,7 @@
  * crc32c.c - CRC-32C: chooses the fastest way for this CPU at the first call, and has the portable
  * way (tables, eight bytes per step). crc32c_x86.c and crc32c_arm.c use CPU instructions.
  */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/crc32c_priv.h"
 #include "base/buf.h"
 

@@ -4,7 +4,7 @@
  * next, a descriptor cannot.
  */
 #include "base/dir.h"
-#include "base/own_priv.h"
+#include "base/own.h"
 #include "base/file.h"
 #include "base/random.h"
 
@@ -222,17 +222,6 @@ int stk_open_parent(const char *path, int *dirfd, const char **name, struct stk_
 int stk_fsync_dir(int fd, const char *path, struct stk_err *err)
 {
     return fsync(fd) < 0 && errno != EINVAL && errno != EBADF ? stk_err_sys(err, path, "fsync") : 0;
-}
-
-int stk_fsync_dir_of(const char *path, struct stk_err *err)
-{
-    const char *name;
-    int fd = -1, rc = stk_open_parent(path, &fd, &name, err);
-    if (rc < 0)
-        return rc;
-    rc = stk_fsync_dir(fd, path, err);
-    close(fd);
-    return rc;
 }
 
 /* ---- folders -------------------------------------------------------------------------------- */

@@ -64,7 +64,6 @@ int stk_mkdirs_below(const char *root, const char *name, int *dirfd, struct stk_
 int stk_open_parent(const char *path, int *dirfd, const char **name, struct stk_err *err);
 /* Makes the names in a folder durable, if its file system can. */
 int stk_fsync_dir(int fd, const char *path, struct stk_err *err);
-int stk_fsync_dir_of(const char *path, struct stk_err *err);
 /* "/proc/self/fd/N/NAME" (NAME may be NULL): the path of an open folder for libraries that take
  * only paths. It stays that folder even if its name leads elsewhere by now. Returns buf. */
 #define STK_FD_PATH 320
@@ -194,5 +193,16 @@ int stk_remove_ours(int dirfd, bool (*ours)(void *user, const char *name), void 
 /* Counts what stk_remove_ours() would leave, and removes nothing. */
 int stk_count_others(int dirfd, bool (*ours)(void *user, const char *name), void *user,
                      struct stk_left *left, const char *path, struct stk_err *err);
+
+/* ---- for own.c and own_file.c ---------------------------------------------------------------- */
+
+#define STK_RANDOM_NAME 240
+
+/* NAME MARK RANDOM; a long name is cut to 200 bytes. */
+void stk_random_name(char out[STK_RANDOM_NAME], const char *name, const char *mark);
+
+/* Creates a file without a name; if the file system cannot, it is NAME.partial.RANDOM for a moment.
+ * Returns the descriptor, or -1 with errno. */
+int stk_create_nameless_at(int dirfd, const char *name, mode_t mode);
 
 #endif

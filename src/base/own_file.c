@@ -2,7 +2,7 @@
  * own_file.c - files that we create: exclusively, without following links, under an unguessable
  * name, and renamed into place.
  */
-#include "base/own_priv.h"
+#include "base/own.h"
 #include "base/dir.h"
 #include "base/file.h"
 

@@ -4,7 +4,6 @@
  * hardly larger than n: the walk rarely takes a second step. Up to 16 elements are simply shuffled;
  * for up to 32, which need the most rounds, all walks are precomputed.
  */
-#include "base/perm.h"
 
 #include "base/random.h"
 

@@ -16,8 +16,8 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/live.h"
-#include "base/own_priv.h"
+#include "base/api.h"
+#include "base/own.h"
 #include "base/thread.h"
 #include "stoker.h"
 

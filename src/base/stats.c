@@ -35,7 +35,7 @@ int stk_by_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double stk_quantile_sorted(const double *v, size_t n, double q)
+static double quantile_sorted(const double *v, size_t n, double q)
 {
     if (!n)
         return NAN;
@@ -50,14 +50,14 @@ double stk_quantile_sorted(const double *v, size_t n, double q)
 double stk_median(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, stk_by_f64);
-    return stk_quantile_sorted(v, n, 0.5);
+    return quantile_sorted(v, n, 0.5);
 }
 
 struct stk_interval stk_middle95(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, stk_by_f64);
-    return (struct stk_interval){stk_quantile_sorted(v, n, 0.025),
-                                 stk_quantile_sorted(v, n, 0.975)};
+    return (struct stk_interval){quantile_sorted(v, n, 0.025),
+                                 quantile_sorted(v, n, 0.975)};
 }
 
 double stk_t95(double dof)
@@ -147,7 +147,10 @@ static void fill_moments(const double *v, struct stk_summary *s)
     s->mean_ci = (struct stk_interval){s->mean - half, s->mean + half};
 }
 
-bool stk_is_outlier(const struct stk_summary *s, double value)
+/* True for a value far from the median: more than 10 robust standard deviations (a modified z-score
+ * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. Outliers are
+ * rare: if more than one value, plus one in ten, is that far away, none of them is an outlier. */
+static bool is_outlier(const struct stk_summary *s, double value)
 {
     return fabs(value - s->median) > s->outlier_off;
 }
@@ -157,12 +160,12 @@ static void count_outliers(const double *v, struct stk_summary *s)
     s->outlier_off =
         s->n < OUTLIER_RUNS ? INFINITY : fmax(OUTLIER_Z * s->mad, OUTLIER_SHARE * fabs(s->median));
     for (size_t i = 0; i < s->n; i++)
-        s->outliers += stk_is_outlier(s, v[i]);
+        s->outliers += is_outlier(s, v[i]);
     if (s->outliers > 1 + s->n / OUTLIER_RARE) { /* that is how the values are distributed */
         s->outlier_off = INFINITY;
         s->outliers = 0;
     }
-    s->first_is_slow_outlier = v[0] > s->median && stk_is_outlier(s, v[0]);
+    s->first_is_slow_outlier = v[0] > s->median && is_outlier(s, v[0]);
 }
 
 bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
@@ -218,7 +221,7 @@ static bool divide(const double *v, size_t n, double gap, struct stk_modes *m, d
         *widest = fmax(*widest, log(v[i - 1] / v[from]));
         if (!m->n && i < n)
             m->cut = sqrt(v[i - 1] * v[i]);
-        m->mode[m->n].median = stk_quantile_sorted(v + from, i - from, 0.5);
+        m->mode[m->n].median = quantile_sorted(v + from, i - from, 0.5);
         m->mode[m->n++].runs = i - from;
         from = i;
     }
@@ -266,7 +269,7 @@ void stk_noise_add(struct stk_noise *pool, const double *v, size_t n)
         return;
     double mean = 0, count = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
-        if (!stk_is_outlier(&s, v[i])) {
+        if (!is_outlier(&s, v[i])) {
             mean += v[i];
             count++;
         }
@@ -274,7 +277,7 @@ void stk_noise_add(struct stk_noise *pool, const double *v, size_t n)
     if (count < 2 || !(mean > 0))
         return;
     for (size_t i = 0; i < n; i++)
-        if (!stk_is_outlier(&s, v[i]))
+        if (!is_outlier(&s, v[i]))
             squares += (v[i] / mean - 1) * (v[i] / mean - 1);
     pool->relative_sd += squares;
     pool->dof += count - 1;
@@ -328,4 +331,84 @@ double stk_random_normal(uint64_t *state)
 {
     double u = 1 - stk_random_unit(state), v = stk_random_unit(state);
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+
+/*
+ * Log-scaled buckets: the leading bits of a value select its bucket, so adding takes a shift and
+ * an increment.
+ */
+
+#define SUB_BITS 5u /* log2(STK_HISTOGRAM_SUB) */
+
+/* Each value below 2 * SUB has its own bucket; above, there are SUB buckets per power of two. */
+static unsigned bucket_of(uint64_t v)
+{
+    if (v < 2 * STK_HISTOGRAM_SUB)
+        return (unsigned)v;
+    unsigned top = 63u - (unsigned)__builtin_clzll(v), shift = top - SUB_BITS;
+    return shift * STK_HISTOGRAM_SUB + (unsigned)(v >> shift);
+}
+
+/* The largest value of a bucket. */
+static uint64_t last_of(unsigned b)
+{
+    if (b < 2 * STK_HISTOGRAM_SUB)
+        return b;
+    unsigned shift = b / STK_HISTOGRAM_SUB - 1;
+    uint64_t lead = b % STK_HISTOGRAM_SUB + STK_HISTOGRAM_SUB;
+    return (lead << shift) + (((uint64_t)1 << shift) - 1);
+}
+
+void stk_histogram_add(struct stk_histogram *h, uint64_t value)
+{
+    h->bucket[bucket_of(value)]++;
+    h->min = h->count && h->min < value ? h->min : value;
+    h->max = h->max > value ? h->max : value;
+    h->sum += (double)value;
+    h->count++;
+}
+
+void stk_histogram_merge(struct stk_histogram *into, const struct stk_histogram *from)
+{
+    if (!from->count)
+        return;
+    into->min = into->count && into->min < from->min ? into->min : from->min;
+    into->max = into->max > from->max ? into->max : from->max;
+    into->sum += from->sum;
+    into->count += from->count;
+    for (unsigned b = 0; b < STK_HISTOGRAM_BUCKETS; b++)
+        into->bucket[b] += from->bucket[b];
+}
+
+uint64_t stk_histogram_percentile(const struct stk_histogram *h, double fraction)
+{
+    if (!h->count)
+        return 0;
+    double f = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
+    uint64_t wanted = (uint64_t)ceil(f * (double)h->count), seen = 0;
+    for (unsigned b = 0; b < STK_HISTOGRAM_BUCKETS; b++) {
+        seen += h->bucket[b];
+        if (seen && seen >= wanted)
+            return last_of(b) < h->max ? last_of(b) : h->max;
+    }
+    return h->max;
+}
+
+double stk_histogram_mean(const struct stk_histogram *h)
+{
+    return h->count ? h->sum / (double)h->count : 0;
+}
+
+uint64_t stk_histogram_octave(const struct stk_histogram *h, unsigned power)
+{
+    uint64_t n = 0;
+    if (power > 63)
+        return 0;
+    unsigned from = power ? bucket_of((uint64_t)1 << power) : 0;
+    unsigned to = power < 63 ? bucket_of((uint64_t)2 << power) : STK_HISTOGRAM_BUCKETS;
+    for (unsigned b = from; b < to && b < STK_HISTOGRAM_BUCKETS; b++)
+        n += h->bucket[b];
+    return n;
 }

@@ -1,5 +1,6 @@
 /*
- * stats.h - what a handful of repeated times shows: middle, spread, intervals, outliers.
+ * stats.h - what a handful of repeated times shows: middle, spread, intervals, outliers; and
+ * histograms of many.
  *
  * Nothing assumes a normal distribution unless it says so. Intervals of the median come from order
  * statistics; with too few runs for 95 %, the interval is the range, and marked as such.
@@ -37,10 +38,6 @@ struct stk_summary {
 
 /* Summarises v[0..n), all finite, in the order of the runs. False: out of memory, or n is 0. */
 bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
-/* True for a value far from the median: more than 10 robust standard deviations (a modified z-score
- * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. Outliers are
- * rare: if more than one value, plus one in ten, is that far away, none of them is an outlier. */
-bool stk_is_outlier(const struct stk_summary *s, double value);
 
 #define STK_MODES_MAX 4
 
@@ -64,7 +61,6 @@ int stk_by_u64(const void *a, const void *b);
 
 /* Sorts v. */
 double stk_median(double *v, size_t n);
-double stk_quantile_sorted(const double *v, size_t n, double q);
 /* The middle 95 % of v, which must be sorted. */
 struct stk_interval stk_middle95(double *v, size_t n);
 /* Two-sided 95 % quantile of Student's t; dof may be a fraction. NaN below 1. */
@@ -107,5 +103,32 @@ enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise);
 const char *stk_noise_word(enum stk_noise_verdict v);
 
 double stk_random_normal(uint64_t *state); /* mean 0, sd 1 */
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+
+/*
+ * The distribution of times or sizes: counts in buckets that grow with the value.
+ *
+ * Takes sixteen kilobytes. Percentiles are accurate to 1 in 32 (exact below 64); mean, smallest
+ * and largest are exact. One thread at a time.
+ */
+
+#define STK_HISTOGRAM_SUB     32u /* buckets per power of two */
+#define STK_HISTOGRAM_BUCKETS (60u * STK_HISTOGRAM_SUB)
+
+struct stk_histogram { /* all zero: empty */
+    uint64_t count, min, max;
+    double sum;
+    uint64_t bucket[STK_HISTOGRAM_BUCKETS];
+};
+
+void stk_histogram_add(struct stk_histogram *h, uint64_t value);
+void stk_histogram_merge(struct stk_histogram *into, const struct stk_histogram *from);
+/* The value below or at which `fraction` (0 to 1) of all values lie; 0 when empty. Never below the
+ * true percentile, and at most 1 in 32 above it. */
+uint64_t stk_histogram_percentile(const struct stk_histogram *h, double fraction);
+double stk_histogram_mean(const struct stk_histogram *h); /* 0 when empty */
+/* How many values have `power` as their binary logarithm, rounded down; 0 counts as 1. */
+uint64_t stk_histogram_octave(const struct stk_histogram *h, unsigned power);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/histogram.h"
+#include "base/stats.h"
 #include "base/thread.h"
 #include "model/storage.h"
 #include "sched/comm.h"

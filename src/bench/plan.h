@@ -5,7 +5,7 @@
 #ifndef STK_BENCH_PLAN_H
 #define STK_BENCH_PLAN_H
 
-#include "base/perm.h"
+#include "base/random.h"
 #include "bench/workload.h"
 
 /* A lane is a thread of a rank that reads every nth batch of it. */

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/spawn.h"
 #include "base/verdict.h"
 #include "bench/plan.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 
 void stk_yaml_release(struct stk_yaml *y)
 {

@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "bench/bench.h"
-#include "cmd/bench_list.h"
-#include "cmd/bench_screen.h"
 #include "host/cpus.h"
 #include "report/bench.h"
 #include "report/results.h"

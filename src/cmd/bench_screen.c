@@ -1,5 +1,5 @@
-/* bench_screen.c - see bench_screen.h. */
-#include "cmd/bench_screen.h"
+/* bench_screen.c - the live screen of `stoker bench`. */
+#include "cmd/bench.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -9,12 +9,59 @@
 #define STK_CMD_CMD_H
 
 #include <stdio.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/json.h"
 #include "base/opt.h"
 #include "base/own.h"
-#include "cmd/progress.h"
 #include "result/screen.h"
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/*
+ * Progress of a long job: a bar on a terminal, a line at intervals elsewhere.
+ *
+ * Commands pass the update function to the library as its callback. Any thread may call it, at any
+ * rate; it returns non-zero when a signal asked to stop.
+ */
+
+#define STK_PROGRESS_WINDOW 16
+
+struct stk_progress {
+    FILE *to; /* NULL: silent */
+    bool bar, drawn, utf8;
+    const char *command;
+    const char *counted; /* what is counted beside bytes; NULL: samples. Set it before the first update */
+    char phase[24];
+    double every_s, next_s, phase_start_s;
+    /* Amounts done over the last seconds: the rate shown is the current one, not the average. */
+    struct stk_progress_mark {
+        double at_s;
+        uint64_t done;
+    } mark[STK_PROGRESS_WINDOW];
+    unsigned nmarks;
+    pthread_mutex_t lock;
+};
+
+/* to: where to draw, NULL for nowhere. */
+void stk_progress_init(struct stk_progress *p, FILE *to, const char *command, double every_s);
+/* Totals are 0 when unknown. Returns non-zero when the job should stop. */
+int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t bytes_done,
+                        uint64_t bytes_total, uint64_t samples_done, uint64_t samples_total);
+/* The same with a text of the caller's, shown verbatim when a line is due. */
+int stk_progress_say(struct stk_progress *p, const char *text);
+/* Erases the bar. Call it before printing anything else. */
+void stk_progress_clear(struct stk_progress *p);
+void stk_progress_release(struct stk_progress *p);
+
+/* SIGINT and SIGTERM ask to stop; a second one kills. */
+void stk_stop_on_signals(void);
+/* So do a terminal and a reader of the output that are gone: for a command that must remove what it
+ * made. */
+void stk_stop_on_loss(void);
+int stk_stop_signal(void); /* the signal received, or 0 */
 
 enum stk_exit {
     STK_EXIT_DONE = 0,
@@ -185,8 +232,6 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
 bool stk_in_colour(const struct stk_run *run, FILE *f);
 /* Width of the output: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
-/* The same for tables, which are not wrapped or cut in a pipe. */
-unsigned stk_table_columns(const struct stk_run *run);
 
 /* Refuses an output file of --option that cannot be written, before any work is done. Accepts NULL
  * and "-". */
@@ -197,16 +242,16 @@ void stk_derives_from(struct stk_run *run, const char *path);
 int stk_put_output(const struct stk_run *run, const char *path, const struct stk_buf *b,
                    struct stk_err *err);
 
-/* complete.c: what the last of the n words after "stoker" may become, one per line. */
-void stk_complete(const char *const *words, size_t n, struct stk_buf *out);
-
 /* help.c */
 void stk_help_overview(struct stk_buf *out);
 void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out);
 /* "stoker pack SRC DST [OPTIONS]" */
 void stk_help_usage(const struct stk_cmd *cmd, struct stk_buf *out);
-/* man.c; cmd NULL: the page of stoker itself. */
-void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out);
-bool stk_opt_is_common(const struct stk_opt *opt);
+
+#define STK_BUILD_PARTS_MAX 80
+struct stk_build_part; /* report/node.h */
+/* formats.c: the optional parts of this build. part: room for STK_BUILD_PARTS_MAX. Returns their
+ * number. */
+size_t stk_list_parts(struct stk_build_part *part);
 
 #endif

@@ -4,9 +4,8 @@
 
 #include <stdlib.h>
 
-#include "cmd/formats.h"
-#include "format/jail.h"
 #include "report/node.h"
+#include "format/jail.h"
 #include "stage/survey.h"
 
 struct settings {
@@ -43,7 +42,7 @@ static void tell(void *user)
 
 static int show(struct stk_run *run, const struct stk_survey *survey)
 {
-    struct stk_build_part part[STK_PARTS_MAX];
+    struct stk_build_part part[STK_BUILD_PARTS_MAX];
     struct stk_build build = {part, stk_list_parts(part), stk_jail_locks()};
     struct stk_doctor d = {survey, &build};
     return stk_say_result(run, &stk_doctor_kind, &d, NULL);

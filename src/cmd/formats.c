@@ -2,7 +2,7 @@
 #include "format/format.h"
 
 #include "cmd/cmd.h"
-#include "cmd/formats.h"
+#include "report/node.h"
 #include "image/image.h"
 #include "format/jail.h"
 #include "report/html/page.h"
@@ -41,7 +41,7 @@ const struct stk_cmd stk_cmd_formats = {
 
 /* ---- version ------------------------------------------------------------------------------ */
 
-size_t stk_list_parts(struct stk_build_part part[STK_PARTS_MAX])
+size_t stk_list_parts(struct stk_build_part *part)
 {
     static const struct {
         const char *name;
@@ -57,7 +57,7 @@ size_t stk_list_parts(struct stk_build_part part[STK_PARTS_MAX])
     part[n++] = (struct stk_build_part){
         "libdeflate", "libdeflate-dev (zlib is used instead)", false};
 #endif
-    for (size_t i = 0; stk_format_at(i) && n < STK_PARTS_MAX - 3; i++) {
+    for (size_t i = 0; stk_format_at(i) && n < STK_BUILD_PARTS_MAX - 3; i++) {
         const struct stk_format *f = stk_format_at(i);
         if (f->package)
             part[n++] = (struct stk_build_part){f->name, f->missing ? f->package : NULL, false};
@@ -77,7 +77,7 @@ size_t stk_list_parts(struct stk_build_part part[STK_PARTS_MAX])
 
 static int run_version(struct stk_run *run)
 {
-    struct stk_build_part part[STK_PARTS_MAX];
+    struct stk_build_part part[STK_BUILD_PARTS_MAX];
     struct stk_build b = {part, stk_list_parts(part), stk_jail_locks()};
     return stk_say_result(run, &stk_version_kind, &b, NULL);
 }

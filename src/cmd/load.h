@@ -1,6 +1,6 @@
 /*
  * load.h - one run of `stoker load`. load.c ties the parts together: load_loop.c takes the batches
- * and measures, load_state.c reads and writes states, load_mixing.c rates the shuffle.
+ * and measures, load_state.c reads and writes states, and rates the shuffle.
  */
 #ifndef STK_CMD_LOAD_H
 #define STK_CMD_LOAD_H

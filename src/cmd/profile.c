@@ -1,7 +1,7 @@
 /* profile.c - `stoker profile`: run a program, record its I/O, CPU, memory and GPU use. */
 #include "cmd/cmd.h"
 
-#include "base/quote.h"
+#include "base/text.h"
 #include "record/launch.h"
 
 struct settings {

@@ -1,5 +1,5 @@
 /* progress.c - drawing progress with rate and time left, and the flag that signals set. */
-#include "cmd/progress.h"
+#include "cmd/cmd.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -15,11 +15,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
 #include "base/pool.h"
 #include "base/secret.h"
 #include "base/spawn.h"
-#include "base/style.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "host/fs_facts.h"
@@ -80,12 +78,27 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text)
     return rc;
 }
 
+unsigned stk_columns(const struct stk_run *run)
+{
+    struct winsize ws;
+    FILE *f = text_stream(run);
+    if (!isatty(fileno(f)) || ioctl(fileno(f), TIOCGWINSZ, &ws) != 0)
+        return 80;
+    return ws.ws_col < 60 ? 60 : ws.ws_col > 500 ? 500 : ws.ws_col;
+}
+
+/* The same for tables, which are not wrapped or cut in a pipe. */
+static unsigned table_columns(const struct stk_run *run)
+{
+    return isatty(fileno(text_stream(run))) ? stk_columns(run) : UINT_MAX / 2;
+}
+
 struct stk_screen stk_screen_of(const struct stk_run *run, const char *subject,
                                 struct stk_buf *out)
 {
     return (struct stk_screen){.subject = subject,
                                .columns = stk_columns(run),
-                               .table_columns = stk_table_columns(run),
+                               .table_columns = table_columns(run),
                                .utf8 = stk_term_utf8(),
                                .out = out};
 }
@@ -125,25 +138,11 @@ int stk_say_result(struct stk_run *run, const struct stk_result_kind *kind, cons
     return rc;
 }
 
-unsigned stk_columns(const struct stk_run *run)
-{
-    struct winsize ws;
-    FILE *f = text_stream(run);
-    if (!isatty(fileno(f)) || ioctl(fileno(f), TIOCGWINSZ, &ws) != 0)
-        return 80;
-    return ws.ws_col < 60 ? 60 : ws.ws_col > 500 ? 500 : ws.ws_col;
-}
-
 static bool muted;
 
 void stk_mute(bool on)
 {
     muted = on;
-}
-
-unsigned stk_table_columns(const struct stk_run *run)
-{
-    return isatty(fileno(text_stream(run))) ? stk_columns(run) : UINT_MAX / 2;
 }
 
 /* To standard error; on a terminal, lines end between words. */

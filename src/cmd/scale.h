@@ -30,7 +30,7 @@ struct stk_scale_settings {
     bool threads, ranks, gpus, nodes, retry;
 };
 
-extern const struct stk_opt stk_scale_options[]; /* scale_options.c */
+extern const struct stk_opt stk_scale_options[]; /* scale_settings.c */
 
 /* Where the times come from. */
 enum stk_scale_way { STK_SCALE_RUNS = 1, STK_SCALE_RESUMES = 2, STK_SCALE_READS = 4 };
@@ -53,15 +53,9 @@ struct stk_scale {
 
 /* scale_settings.c: reads options and plan (or change), and tries the output paths. */
 int stk_scale_settle(struct stk_scale *s);
-/* scale_run.c: points and runs so far, from the plan or from the folder. */
-int stk_scale_open(struct stk_scale *s);
 /* scale_study.c: reads the times of --from, to compare with ours. */
 int stk_scale_read(struct stk_scale *s);
-/* scale_run.c: runs, reports the outcome, and finishes the study. Returns an exit status or a
- * negative code, as below. */
-int stk_scale_run(struct stk_scale *s);
 /* scale_study.c: computes the study, shows it, and writes it as JSON, CSV and to its file. */
 int stk_scale_finish(struct stk_scale *s);
-void stk_scale_release(struct stk_scale *s);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/pool.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/open_options.h"
 #include "load/options.h"

@@ -3,10 +3,34 @@
 #define STK_CMD_STAGE_H
 
 #include "cmd/cmd.h"
-#include "cmd/stage_compare.h"
 #include "report/stage.h"
+#include "stage/compare.h"
 #include "stage/spread.h"
 #include "stage/target.h"
+
+/* ---- --compare ------------------------------------------------------------------------------- */
+
+/*
+ * `stoker stage --compare`: its options, as rows for the table of `stage`, and its two entries:
+ * the comparison, and one point of it.
+ */
+
+struct stk_stage_compare_settings {
+    bool compare;
+    const char *const *forms;
+    const char *jobs, *beside, *executor;
+    uint64_t runs, seed, per_node;
+    const char **sbatch;
+    /* Of a point. */
+    const char *step;
+    uint64_t of, here;
+};
+
+const char *const *stk_stage_compare_forms(void);
+/* True if the options ask for a comparison or a point of one: then stk_stage_compare_run() does it
+ * all. */
+bool stk_stage_compare_asked(const struct stk_stage_compare_settings *s);
+int stk_stage_compare_run(struct stk_run *run, const struct stk_stage_compare_settings *s);
 
 struct stk_pack_result;
 
@@ -75,7 +99,7 @@ void stk_stage_report_begun(struct stk_stage_job *job);
 /* stage_sets.c: --list, --evict and --verify. */
 int stk_stage_on_sets(struct stk_run *run);
 
-/* stage_ways.c: --via. The first hop: afterwards the source that is listed is the copy in DIR. */
+/* --via. The first hop: afterwards the source that is listed is the copy in DIR. */
 int stk_stage_hop(struct stk_stage_job *job);
 /* --pack. The source is listed, and the tier chosen. */
 int stk_stage_packed(struct stk_stage_job *job);
@@ -87,14 +111,6 @@ void stk_stage_find_voice(struct stk_stage_job *job);
 void stk_stage_part(struct stk_stage_job *job);
 int stk_stage_rejoin(struct stk_stage_job *job, int rc);
 
-/* The path to use on all nodes, NULL: that of the source; says why. Returns the exit
- * status. */
-int stk_stage_conclude(struct stk_stage_job *job, const struct stk_spread_result *r,
-                       const char **path);
-/* A folder for files of nodes, malloc'ed; NULL: there is none. */
-char *stk_stage_status_folder(const struct stk_stage_job *job);
-/* Another rank says the same. */
-void stk_stage_fall_silent(struct stk_run *run);
 
 /* stage_spread.c: all ranks of srun or mpirun together. *done: they did it, or tried to; else this
  * process stages alone. */

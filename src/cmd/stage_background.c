@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/spawn.h"

@@ -76,7 +76,8 @@ static int on_list(void *user, uint64_t files)
 
 /* By default in the folder in which the job was started, if it can be written to. Removed when all
  * nodes are done. */
-char *stk_stage_status_folder(const struct stk_stage_job *job)
+/* A folder for files of nodes, malloc'ed; NULL: there is none. */
+static char *status_folder(const struct stk_stage_job *job)
 {
     const char *id = getenv("SLURM_JOB_ID");
     char *name = NULL;
@@ -103,7 +104,8 @@ static bool speaks(const struct spreading *s)
     return stk_comm_rank(s->comm) == speaker(s);
 }
 
-void stk_stage_fall_silent(struct stk_run *run)
+/* Another rank says the same. */
+static void fall_silent(struct stk_run *run)
 {
     struct stk_common *common = run->settings;
     stk_mute(true);
@@ -145,7 +147,9 @@ static const char *common_path(const struct stk_spread_result *r)
     return path;
 }
 
-int stk_stage_conclude(struct stk_stage_job *job, const struct stk_spread_result *r,
+/* The path to use on all nodes, NULL: that of the source; says why. Returns the exit
+ * status. */
+static int status_of(struct stk_stage_job *job, const struct stk_spread_result *r,
                        const char **path)
 {
     bool enough = r->good >= needed(job, r);
@@ -166,7 +170,7 @@ static int conclude(struct spreading *s, const struct stk_spread_result *r)
 {
     struct stk_stage_job *job = s->job;
     const char *path;
-    int rc = stk_stage_conclude(job, r, &path);
+    int rc = status_of(job, r, &path);
     path = path ? path : job->real;
     stk_jw_put_bool(&job->run->json, "staged", rc == STK_EXIT_DONE);
     stk_jw_put_str(&job->run->json, "path", path);
@@ -248,9 +252,9 @@ int stk_stage_spread(struct stk_stage_job *job, const char *dst, bool *done)
         return rc;
     if (stk_comm_size(s.comm) > 1) {
         *done = true;
-        s.status = stk_stage_status_folder(job);
+        s.status = status_folder(job);
         if (stk_comm_rank(s.comm))
-            stk_stage_fall_silent(run);
+            fall_silent(run);
         rc = spread(&s);
     } else if (*stk_comm_lacks(s.comm) && !job->idle &&
                (job->rank.rank == 0 || (job->captured && job->rank.local_rank == 0))) {
@@ -286,12 +290,12 @@ void stk_stage_find_voice(struct stk_stage_job *job)
 void stk_stage_part(struct stk_stage_job *job)
 {
     if (!leads(&job->rank))
-        stk_stage_fall_silent(job->run);
+        fall_silent(job->run);
     else if (job->silent)
         ((struct stk_common *)job->run->settings)->json = NULL;
     if (job->rank.world <= 1 || job->captured)
         return;
-    char *folder = stk_stage_status_folder(job);
+    char *folder = status_folder(job);
     job->apart = stk_apart_begin(&job->rank, folder);
     free(folder);
 }
@@ -314,7 +318,7 @@ static int speak(struct stk_stage_job *job, const struct stk_spread_result *r)
         if (!told)
             stk_complain("stage", text);
     }
-    int rc = stk_stage_conclude(job, r, &path);
+    int rc = status_of(job, r, &path);
     path = path ? path : job->real;
     if (path)
         stk_stage_print_path(job, path);

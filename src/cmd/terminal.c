@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/style.h"
+#include "base/text.h"
 
 /* The other screen, no cursor, no wrapping; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"

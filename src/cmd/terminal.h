@@ -15,7 +15,7 @@ void stk_terminal_open(bool keys);
 void stk_terminal_close(void);
 unsigned stk_terminal_columns(void);
 unsigned stk_terminal_rows(void); /* for text: without the line at the bottom */
-/* Draws the lines that fit, and `foot` at the end. The text has marks of base/style.h. */
+/* Draws the lines that fit, and `foot` at the end. The text has marks of base/text.h. */
 void stk_terminal_draw(struct stk_buf *text, const char *foot, bool colour);
 
 #define STK_KEY_NONE   0

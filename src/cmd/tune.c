@@ -7,7 +7,7 @@
 
 #include "base/dir.h"
 #include "base/file.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "result/grid.h"
 #include "report/report.h"
 #include "report/tune.h"

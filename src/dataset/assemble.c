@@ -1,8 +1,8 @@
 /*
  * assemble.c - samples from slices: assembles fields, and lets codecs decode records.
  */
-#include "dataset/assemble.h"
-#include "base/crc32c.h"
+#include "dataset/fetch.h"
+#include "base/hash.h"
 #include "dataset/reader.h"
 
 #include <stdlib.h>

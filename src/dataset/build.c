@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "format/jail.h"
-#include "format/filter/compression.h"
+#include "format/format.h"
 #include "format/group.h"
 #include "format/members.h"
 

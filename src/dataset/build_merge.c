@@ -4,7 +4,7 @@
  * sorted, so that the bytes do not depend on which worker saw them first.
  */
 #include "dataset/build_priv.h"
-#include "dataset/fit.h"
+#include "dataset/priv.h"
 #include "base/file.h"
 #include "base/hash.h"
 

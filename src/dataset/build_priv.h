@@ -8,7 +8,7 @@
 #include "base/beneath.h"
 #include "base/spool.h"
 #include "dataset/build.h"
-#include "dataset/check.h"
+#include "dataset/priv.h"
 #include "dataset/notes.h"
 #include "format/lister.h"
 

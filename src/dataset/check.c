@@ -4,8 +4,8 @@
  * the other. The listing thread does the same while it waits for a block, and joins and checks the
  * few records that cross blocks.
  */
-#include "dataset/check.h"
-#include "base/array.h"
+#include "dataset/priv.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "dataset/dataset.h"
 #include "format/sample.h"

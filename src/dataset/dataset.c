@@ -2,17 +2,15 @@
  * dataset.c - opening a dataset: its manifest, its files, and an index that fits them (place.c
  * decides where that is).
  */
-#include "dataset/columns.h"
+#include "dataset/open_options.h"
 #include "dataset/dataset.h"
 #include "dataset/label.h"
 #include "base/beneath.h"
 #include "base/file.h"
-#include "base/live.h"
-#include "base/sized.h"
+#include "base/api.h"
 #include "dataset/build.h"
-#include "dataset/checks.h"
 #include "dataset/checksum.h"
-#include "dataset/fit.h"
+#include "dataset/priv.h"
 #include "dataset/place.h"
 #include "dataset/reader.h"
 

@@ -2,8 +2,8 @@
  * fetch.c - from samples to ranges of files, and from ranges to bundles that one request reads.
  */
 #include "dataset/fetch.h"
-#include "base/array.h"
-#include "base/crc32c.h"
+#include "base/buf.h"
+#include "base/hash.h"
 #include "dataset/reader.h"
 #include "format/lister.h"
 

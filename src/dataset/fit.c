@@ -2,7 +2,7 @@
  * fit.c - checks whether an index fits this dataset: its files as they are now, and the caller's
  * options.
  */
-#include "dataset/fit.h"
+#include "dataset/priv.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "host/fs.h"

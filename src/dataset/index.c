@@ -1,5 +1,5 @@
 /* index.c - opening an index and looking things up in it, every entry checked when it is used. */
-#include "dataset/index_pages.h"
+#include "dataset/priv.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/own.h"

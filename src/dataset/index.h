@@ -4,7 +4,7 @@
  * Blocks of it are loaded at their first use, and stay in memory: if the file is truncated,
  * overwritten or unreadable later, readers do not notice, and are not killed. (A mapping would give
  * SIGBUS, or other bytes than those that were checked.) If a loader has too little memory, old pages
- * are dropped; a page that cannot be loaded again unchanged is an error (index_pages.h).
+ * are dropped; a page that cannot be loaded again unchanged is an error (index_pages.c).
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the small tables are checked when it is opened, every other entry at its use: for

@@ -1,5 +1,5 @@
 /* index_pages.c - loads and drops pages of an index. */
-#include "dataset/index_pages.h"
+#include "dataset/priv.h"
 #include "base/file.h"
 #include "base/hash.h"
 

@@ -1,10 +1,10 @@
 /* label.c - classes from directories or a CSV, numbered in byte order of their names. */
 #include "dataset/label.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "dataset/layout.h"
 #include "format/csv/csv.h"
-#include "format/csv/numtext.h"
+#include "format/sample.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef STK_DATASET_LABEL_H
 #define STK_DATASET_LABEL_H
 
-#include "base/lookup.h"
+#include "base/hash.h"
 #include "dataset/dataset.h"
 
 enum stk_label_mode { STK_LABEL_NONE, STK_LABEL_DIR, STK_LABEL_CSV };

@@ -4,7 +4,7 @@
  * NUL-terminated text.
  */
 #include "dataset/notes.h"
-#include "base/array.h"
+#include "base/buf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

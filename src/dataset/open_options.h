@@ -11,6 +11,7 @@
 
 #include "base/opt.h"
 #include "stoker.h"
+#include "format/format.h"
 
 /* at: offset of the struct stk_open_options in the table's struct. */
 #define STK_OPEN_OPTION(at, ...) STK_OPT_OF(struct stk_open_options, at, __VA_ARGS__)
@@ -103,5 +104,17 @@ extern const char *const stk_header_names[], *const stk_delimiter_names[];
 
 /* All of them, for fields at 0; .name NULL ends them. */
 extern const struct stk_opt stk_open_opts[];
+
+/* ---- tables of text -------------------------------------------------------------------------- */
+
+/* Options for tables of text from the user or a manifest: header, delimiter, types. */
+
+/* "x=int,name=text" as the lines of format/csv/csv.h's context; *out is NULL for NULL and "".
+ * Caller frees with free(). */
+int stk_columns_parse(const char *spec, char **out, struct stk_err *err);
+/* "auto", "yes", "no" or NULL; negative and err for anything else. */
+int stk_columns_header(const char *text, struct stk_err *err);
+/* "auto" or NULL: 0; "comma", "semicolon", "tab", "bar": the character. */
+int stk_columns_delimiter(const char *text, struct stk_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* trust.c - compares who owns and may write a description of data with who owns and may write the
  * data. */
 #include "dataset/trust.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/own.h"
 

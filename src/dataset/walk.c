@@ -2,14 +2,13 @@
  * walk.c - lists the files of a dataset depth first in byte order (so that the same data always
  * has the same order), and decides whether a folder is shards of one format or a folder of files.
  */
-#include "dataset/walk_priv.h"
+#include "dataset/priv.h"
 #include "base/beneath.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "dataset/layout.h"
-#include "format/filter/compression.h"
-#include "format/foreign.h"
+#include "format/format.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,9 @@
  * walk_tree.c - decides which files of a folder are samples. Common layouts have other files: a
  * table next to class directories, annotations next to images. These are left out with a note.
  */
-#include "base/array.h"
 #include "base/buf.h"
 #include "dataset/layout.h"
-#include "dataset/walk_priv.h"
+#include "dataset/priv.h"
 #include "format/members.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * do instead of reading them, and how programs use them.
  */
 #include "format_code.h"
-#include "format/foreign.h"
+#include "format/format.h"
 #include "base/text.h"
 
 #include <stdio.h>

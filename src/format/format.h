@@ -14,6 +14,10 @@
 #ifndef STK_FORMAT_H
 #define STK_FORMAT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -430,8 +434,7 @@ struct stk_format {
      * sets cfg->priv. May be NULL. unprepare may be NULL if priv is. */
     int (*prepare)(struct stk_write_config *cfg, struct stk_err *err);
     void (*unprepare)(struct stk_write_config *cfg);
-    /* Appends the bytes of one sample to out: pure, called from several threads at once. Formats
-     * that cannot do that (a library writes) use stk_sample_flatten. */
+    /* Appends the bytes of one sample to out: pure, called from several threads at once. */
     int (*encode)(const struct stk_write_config *cfg, const struct stk_sample *s,
                   struct stk_buf *out, struct stk_err *err);
     /* One shard: begin, append encoded samples in order, finish. begin and finish may be NULL;
@@ -459,5 +462,41 @@ const struct stk_format *stk_format_tree(void);
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name);
 /* True if the base name of name is in a list such as `side`. */
 bool stk_side_matches(const char *const *side, const char *name);
+
+/* ---- files compressed as a whole ------------------------------------------------------------- */
+
+/*
+ * Files compressed as a whole in a way that stoker cannot read through: such a stream cannot be
+ * entered in the middle. They are refused by name, with what to do.
+ */
+
+#define STK_COMPRESSION_HEAD 16u /* bytes stk_compression_of() looks at */
+
+struct stk_compression {
+    const char *name, *suffix; /* "zstd", ".zst" */
+    const char *undo;          /* "zstd -d" */
+};
+
+/* The compression of a file with these first bytes; NULL: none, or one that stoker reads. */
+const struct stk_compression *stk_compression_of(const uint8_t *head, size_t n);
+/* By a file's name: "a.tar.zst". *len loses the suffix. */
+const struct stk_compression *stk_compression_named(const char *name, size_t *len);
+/* STK_E_UNSUPPORTED, and what to do. */
+int stk_compression_refuse(const struct stk_compression *c, const char *path, struct stk_err *err);
+
+/* ---- formats that are not read --------------------------------------------------------------- */
+
+/*
+ * Formats that stoker recognises and does not read (foreign.c). They stand in the table of formats
+ * behind the others, so that their files are named instead of being taken for something else.
+ */
+
+const struct stk_format *stk_foreign_at(size_t i); /* NULL past the end */
+/* The format of a store (a folder with files for its chunks) that has a file of this name; NULL: it
+ * marks none. */
+const struct stk_format *stk_foreign_marked(const char *name);
+/* STK_E_UNSUPPORTED: what it is, and what to do instead. */
+int stk_foreign_refuse(const struct stk_format *f, const char *path, bool folder,
+                       struct stk_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* group.c - gathers members of one stem and lists them as a sample. */
 #include "format/group.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "format/members.h"
 
 #include <stdlib.h>

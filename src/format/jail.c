@@ -3,7 +3,7 @@
  *
  * A message is a fixed header and a blob. The last message carries the result of list(); a child
  * that ends without it has crashed. The child cannot reach other files, and can only read and
- * answer (base/confine.h). This file knows no format.
+ * answer (base/helper.h). This file knows no format.
  */
 #include "format/jail.h"
 
@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/confine.h"
 #include "base/file.h"
 #include "base/helper.h"
 

@@ -25,7 +25,7 @@ int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struc
 int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *path,
                   const uint8_t *sent, size_t len, struct stk_err *err);
 
-/* The kernel mechanisms that confine a child on this machine: STK_CONFINED_* of base/confine.h.
+/* The kernel mechanisms that confine a child on this machine: STK_CONFINED_* of base/helper.h.
  * Determined by trying, in a child. */
 unsigned stk_jail_locks(void);
 

@@ -5,7 +5,7 @@
  * and plain files with the same code.
  */
 #include "format/lister.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/text.h"
 
 #include <fnmatch.h>

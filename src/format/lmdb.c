@@ -20,7 +20,7 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 
 #include "base/own.h"
 #include "format/jail.h"
-#include "format/codec/payload.h"
+#include "format/codec/codec.h"
 #include "format/sample.h"
 
 #define KEY_MAX       511  /* liblmdb's compile-time default */

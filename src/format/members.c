@@ -5,7 +5,7 @@
  * them. Does no I/O.
  */
 #include "format/members.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/text.h"
 #include "format/numpy/npyhead.h"
 

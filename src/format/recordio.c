@@ -3,9 +3,8 @@
  * multiple of 4. A payload with the magic at a multiple of 4 is cut there into parts (flag 1, 2…,
  * 3), so that any aligned magic is a header: after damage, searching for it finds the next record.
  */
-#include "format/codec/image.h"
 #include "format/format.h"
-#include "format/codec/payload.h"
+#include "format/codec/codec.h"
 #include "format/sample.h"
 
 #include <stdio.h>

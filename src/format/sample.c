@@ -1,7 +1,7 @@
 /* sample.c - a sample in memory: fields, values, keys, and a neutral serialisation. */
 #include "format/sample.h"
-#include "base/array.h"
-#include "base/live.h"
+#include "base/buf.h"
+#include "base/api.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,12 +120,6 @@ int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, 
                        struct stk_err *err)
 {
     return add_scalar(s, name, name_len, STK_I64, &v, err);
-}
-
-int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, double v,
-                       struct stk_err *err)
-{
-    return add_scalar(s, name, name_len, STK_F64, &v, err);
 }
 
 const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name)
@@ -324,123 +318,4 @@ size_t stk_key_stem(const char *key, size_t len)
     size_t base = slash ? (size_t)(slash + 1 - key) : 0;
     const char *dot = len > base ? memchr(key + base, '.', len - base) : NULL;
     return dot ? (size_t)(dot - key) : len;
-}
-
-/* ---- neutral serialisation: u32 sizes of key and fields, then values, depth first ---- */
-
-static void put_u32(struct stk_buf *b, uint32_t v)
-{
-    uint8_t le[4];
-    stk_put_le32(le, v);
-    stk_buf_put(b, le, 4);
-}
-
-static void put_u64(struct stk_buf *b, uint64_t v)
-{
-    uint8_t le[8];
-    stk_put_le64(le, v);
-    stk_buf_put(b, le, 8);
-}
-
-static void flatten_value(const struct stk_value *v, struct stk_buf *out)
-{
-    uint8_t head[4] = {v->kind, v->dtype, v->ndim, 0};
-    stk_buf_put(out, head, 4);
-    if (v->kind == STK_LIST) {
-        put_u64(out, v->nitems);
-        for (size_t i = 0; i < v->nitems; i++)
-            flatten_value(&v->item[i], out);
-        return;
-    }
-    for (unsigned i = 0; i < v->ndim; i++)
-        put_u64(out, v->dim[i]);
-    put_u64(out, v->size);
-    stk_buf_put(out, v->data, v->size);
-}
-
-int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
-{
-    put_u32(out, (uint32_t)s->key_len);
-    put_u32(out, (uint32_t)s->nfields);
-    stk_buf_put(out, s->key, s->key_len);
-    for (size_t i = 0; i < s->nfields; i++) {
-        put_u32(out, (uint32_t)s->field[i].name_len);
-        stk_buf_put(out, s->field[i].name, s->field[i].name_len);
-        flatten_value(&s->field[i].value, out);
-    }
-    return stk_buf_check(out, err);
-}
-
-struct take {
-    const uint8_t *p;
-    size_t n;
-    bool bad;
-};
-
-static const uint8_t *take_bytes(struct take *t, uint64_t n)
-{
-    static const uint8_t zeros[8];
-    if (t->bad || n > t->n) {
-        t->bad = true;
-        return zeros;
-    }
-    const uint8_t *p = t->p;
-    t->p += n;
-    t->n -= (size_t)n;
-    return p;
-}
-
-static uint64_t take_u64(struct take *t)
-{
-    return stk_le64(take_bytes(t, 8));
-}
-
-static uint32_t take_u32(struct take *t)
-{
-    return stk_le32(take_bytes(t, 4));
-}
-
-static void unflatten_value(struct take *t, struct stk_sample *s, struct stk_value *v, int depth)
-{
-    const uint8_t *head = take_bytes(t, 4);
-    *v = (struct stk_value){.kind = head[0], .dtype = head[1], .ndim = head[2]};
-    if (v->ndim > STK_MAX_NDIM || depth > 8)
-        t->bad = true;
-    if (t->bad)
-        return;
-    if (v->kind == STK_LIST) {
-        v->nitems = take_u64(t);
-        /* Every item takes at least 4 bytes, which bounds a hostile count. */
-        struct stk_value *item =
-            v->nitems <= t->n / 4 ? stk_arena_alloc(&s->arena, v->nitems * sizeof *item) : NULL;
-        t->bad = t->bad || (!item && v->nitems);
-        for (size_t i = 0; !t->bad && i < v->nitems; i++)
-            unflatten_value(t, s, &item[i], depth + 1);
-        v->item = item;
-        return;
-    }
-    for (unsigned i = 0; i < v->ndim; i++)
-        v->dim[i] = take_u64(t);
-    v->size = take_u64(t);
-    v->data = take_bytes(t, v->size);
-}
-
-int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
-                         struct stk_err *err)
-{
-    struct take t = {.p = p, .n = n};
-    stk_sample_reset(s);
-    s->key_len = take_u32(&t);
-    uint32_t nfields = take_u32(&t);
-    s->key = (const char *)take_bytes(&t, s->key_len);
-    for (uint32_t i = 0; !t.bad && i < nfields; i++) {
-        struct stk_value v;
-        uint32_t name_len = take_u32(&t);
-        const char *name = (const char *)take_bytes(&t, name_len);
-        unflatten_value(&t, s, &v, 0);
-        if (!t.bad && !stk_sample_add(s, name, name_len, &v))
-            return stk_err_nomem(err, sizeof v);
-    }
-    *used = n - t.n;
-    return t.bad ? stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a flattened sample is cut short") : 0;
 }

@@ -7,9 +7,10 @@
 #ifndef STK_FORMAT_SAMPLE_H
 #define STK_FORMAT_SAMPLE_H
 
-#include "base/buf.h"
-
 #include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/num.h"
 
 struct stk_codec;
 
@@ -52,8 +53,6 @@ int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind k
 /* Scalars go into the arena. */
 int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, int64_t v,
                        struct stk_err *err);
-int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, double v,
-                       struct stk_err *err);
 const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name);
 /* Sets or replaces "label" and drops the stored record. */
 int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err);
@@ -80,13 +79,26 @@ bool stk_key_is_safe_path(const char *key, size_t len);
  * returns len when there is none). */
 size_t stk_key_stem(const char *key, size_t len);
 
-/* A neutral, self-delimiting serialisation, for writers that pass samples in order to a library. */
-int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
-/* Reads one sample from p; values point into p. Sets *used. */
-int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
-                         struct stk_err *err);
-
 /* The field for a raw record, which loses the others; NULL: none is suitable. */
 const struct stk_field *stk_raw_field(const struct stk_sample *s);
+
+/* ---- elements as text ------------------------------------------------------------------------ */
+
+/* Writes element i of an ARRAY at out (STK_NUM_ROOM bytes) and returns its length: the shortest
+ * text that reads back as the same number of its type. Booleans are 0 and 1. */
+static inline size_t stk_value_text(const struct stk_value *v, uint64_t i, char *out)
+{
+    switch (v->dtype) {
+    case STK_F64:
+        return stk_num_f64(out, stk_value_f64(v, i));
+    case STK_F32:
+    case STK_F16:
+        return stk_num_f32(out, (float)stk_value_f64(v, i));
+    case STK_U64:
+        return stk_num_u64(out, stk_le64((const uint8_t *)v->data + i * 8));
+    default:
+        return stk_num_i64(out, stk_value_i64(v, i));
+    }
+}
 
 #endif

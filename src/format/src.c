@@ -4,7 +4,7 @@
  * the middle (the method of zlib's own example zran.c). Knows no formats.
  */
 #include "format/lister.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 
 #include <errno.h>

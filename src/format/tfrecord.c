@@ -6,9 +6,9 @@
  */
 #include "format_code.h"
 #include "format/format.h"
-#include "format/codec/payload.h"
+#include "format/codec/codec.h"
 #include "format/sample.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <string.h>
 

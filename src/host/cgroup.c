@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/mounts.h"
+#include "host/fs.h"
 #include "host/root.h"
 
 #define PATH_ROOM 4096
@@ -125,7 +125,8 @@ bool stk_cgroup_up(struct stk_cgroup *g)
     return true;
 }
 
-size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, size_t size)
+/* Reads a file of the group, like stk_host_read(). */
+static size_t read_file(const struct stk_cgroup *g, const char *file, char *buf, size_t size)
 {
     char path[sizeof g->dir + 64];
     snprintf(path, sizeof path, "%s/%s", g->dir, file);
@@ -136,7 +137,7 @@ size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, 
 static uint64_t read_number(const struct stk_cgroup *g, const char *file)
 {
     char text[64];
-    stk_cgroup_read(g, file, text, sizeof text);
+    read_file(g, file, text, sizeof text);
     return stk_host_number(text);
 }
 
@@ -148,7 +149,7 @@ bool stk_cgroup_stat(const struct stk_cgroup *g, struct stk_cgroup_stat *s)
         {"total_cache ", "total_rss ", "total_shmem ", "total_mapped_file "},
         {"file ", "anon ", "shmem ", "file_mapped "}};
     char text[8192]; /* usually about 2 KiB */
-    if (!stk_cgroup_read(g, "memory.stat", text, sizeof text))
+    if (!read_file(g, "memory.stat", text, sizeof text))
         return false;
     s->cache_bytes = stk_host_number_of(text, name[g->v2][0]);
     s->anon_bytes = stk_host_number_of(text, name[g->v2][1]);
@@ -200,7 +201,7 @@ static double read_quota(const struct stk_cgroup *g)
     char text[64];
     uint64_t quota, period;
     if (g->v2) {
-        stk_cgroup_read(g, "cpu.max", text, sizeof text);
+        read_file(g, "cpu.max", text, sizeof text);
         quota = stk_host_number(text);
         period = stk_host_number(text + strcspn(text, " "));
     } else {
@@ -221,4 +222,62 @@ double stk_cgroup_cpus(pid_t pid)
         cpus = fmin(cpus, read_quota(&g));
     while (stk_cgroup_up(&g));
     return cpus;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+#define MODEST (UINT64_C(1) << 30) /* if the amount of memory is unknown */
+
+/* A line of /proc/meminfo in bytes: "MemTotal:  16384 kB". */
+static uint64_t meminfo(const char *name)
+{
+    char text[8192];
+    stk_host_read("/proc/meminfo", text, sizeof text);
+    uint64_t kib = stk_host_number_of(text, name);
+    return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
+}
+
+static uint64_t least(uint64_t group, uint64_t machine)
+{
+    uint64_t bytes = group < machine ? group : machine;
+    return bytes == UINT64_MAX ? MODEST : bytes;
+}
+
+uint64_t stk_memory_limit(void)
+{
+    struct stk_cgroup_memory m;
+    stk_cgroup_memory(0, &m);
+    return least(m.limit_bytes, meminfo("MemTotal:"));
+}
+
+uint64_t stk_memory_free(void)
+{
+    struct stk_cgroup_memory m;
+    stk_cgroup_memory(0, &m);
+    return least(m.free_bytes, meminfo("MemAvailable:"));
+}
+
+void stk_memory_meter_init(struct stk_memory_meter *m)
+{
+    struct stk_cgroup_stat s;
+    struct stk_cgroup *g = &m->group;
+    bool more = stk_cgroup_find(0, "memory", g);
+    for (; more && !(stk_cgroup_is_top(g) && g->machine); more = stk_cgroup_up(g))
+        if (stk_cgroup_stat(g, &s))
+            return;
+    *m = (struct stk_memory_meter){0};
+}
+
+void stk_memory_meter_read(const struct stk_memory_meter *m, struct stk_memory_use *use)
+{
+    struct stk_cgroup_stat s;
+    *use = (struct stk_memory_use){UINT64_MAX, UINT64_MAX};
+    if (m->group.dir[0] && stk_cgroup_stat(&m->group, &s)) {
+        use->cache_bytes = s.cache_bytes;
+        if (s.anon_bytes != UINT64_MAX)
+            use->used_bytes = s.anon_bytes + (s.shmem_bytes == UINT64_MAX ? 0 : s.shmem_bytes) +
+                              (s.mapped_bytes == UINT64_MAX ? 0 : s.mapped_bytes);
+    }
+    if (use->cache_bytes == UINT64_MAX)
+        use->cache_bytes = meminfo("Cached:");
 }

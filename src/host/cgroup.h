@@ -23,8 +23,6 @@ bool stk_cgroup_find(pid_t pid, const char *controller, struct stk_cgroup *g);
 /* Moves to the parent group. False: it was the topmost. */
 bool stk_cgroup_up(struct stk_cgroup *g);
 bool stk_cgroup_is_top(const struct stk_cgroup *g);
-/* Reads a file of the group, like stk_host_read(). */
-size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, size_t size);
 
 /* memory.stat, including child groups. UINT64_MAX: unknown. */
 struct stk_cgroup_stat {
@@ -43,5 +41,29 @@ struct stk_cgroup_memory {
 void stk_cgroup_memory(pid_t pid, struct stk_cgroup_memory *m);
 /* The tightest CPU quota of the group and its parents, in CPUs (1.5). INFINITY: none. */
 double stk_cgroup_cpus(pid_t pid);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/*
+ * How much memory this process may use, and how much its job uses: from the job's control group if
+ * it has one, else from the machine.
+ */
+
+/* Bytes the process may use in all: the smallest limit of its cgroups (v1 and v2) or the machine's
+ * memory. */
+uint64_t stk_memory_limit(void);
+/* Bytes of that which are free; droppable page cache counts as free. */
+uint64_t stk_memory_free(void);
+
+struct stk_memory_use {
+    uint64_t cache_bytes; /* UINT64_MAX: unknown */
+    uint64_t used_bytes;  /* by processes of the cgroup: private, shared and mapped memory, each
+                           * page once; UINT64_MAX: unknown */
+};
+struct stk_memory_meter {
+    struct stk_cgroup group; /* the nearest group that counts memory */
+};
+void stk_memory_meter_init(struct stk_memory_meter *m);
+void stk_memory_meter_read(const struct stk_memory_meter *m, struct stk_memory_use *use);
 
 #endif

@@ -1,5 +1,5 @@
 /* lustre.c - calls `lfs getstripe`, `lfs setstripe` and `lfs quota`, and reads their output. */
-#include "host/lustre.h"
+#include "host/fs_facts.h"
 
 #include <signal.h>
 #include <stdio.h>

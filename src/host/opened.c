@@ -12,11 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/dir.h"
 #include "base/pool.h"
-#include "host/proc_reader.h"
 #include "host/proc.h"
 #include "host/root.h"
 

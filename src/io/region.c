@@ -2,7 +2,7 @@
  * region.c - read buffers: mapped memory, in huge pages if available, registered with the engine so
  * that the kernel need not pin it for every read.
  */
-#include "io/region.h"
+#include "io/io.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

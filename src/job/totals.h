@@ -6,7 +6,7 @@
 #define STK_JOB_TOTALS_H
 
 #include "job/job.h"
-#include "scaling/su.h"
+#include "scaling/scaling.h"
 
 /* ---- which jobs (job/select.c) -------------------------------------------------------------- */
 

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/pool.h"
-#include "host/proc_reader.h"
+#include "host/proc.h"
 #include "host/tree.h"
 #include "job/watch.h"
 

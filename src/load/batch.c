@@ -2,8 +2,8 @@
  * batch.c - batches: their memory, their lifetime, and their layout for the caller.
  */
 #include "load/priv.h"
-#include "base/array.h"
-#include "base/live.h"
+#include "base/buf.h"
+#include "base/api.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,9 +5,8 @@
  * field) goes into the batch's table of values, and that batch gives the column as values.
  */
 #include "load/priv.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/random.h"
-#include "base/perm.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* draw.c - splits a dataset into random parts, and draws samples by weight. */
-#include "load/draw.h"
+#include "load/plan.h"
 
 #include "base/random.h"
-#include "base/perm.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,10 +2,9 @@
  * loader.c - an open loader: gives batches, its state and its counters, and is closed.
  */
 #include "load/priv.h"
-#include "base/live.h"
+#include "base/api.h"
 #include "base/mark.h"
 #include "base/pool.h"
-#include "base/sized.h"
 #include "base/thread.h"
 
 #include <math.h>

@@ -5,9 +5,8 @@
  * thread, so the replacement depends on the data alone, never on timing. It is slow, and rare.
  */
 #include "load/priv.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/random.h"
-#include "base/perm.h"
 #include "dataset/reader.h"
 
 #include <stdio.h>

@@ -5,11 +5,10 @@
 #include "load/options.h"
 #include "load/priv.h"
 #include "base/hash.h"
-#include "base/live.h"
-#include "base/sized.h"
+#include "base/api.h"
 #include "base/thread.h"
 #include "host/cpus.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 
 #include <errno.h>
 #include <stdlib.h>

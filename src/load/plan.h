@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/perm.h"
+#include "base/random.h"
 
 #define STK_PLAN_SAMPLES_MAX (1ull << 62) /* no sum of the arithmetic below can overflow */
 #define STK_PLAN_WORLD_MAX   (1u << 20)
@@ -201,5 +201,26 @@ struct stk_glance {                       /* of the first window of an epoch: */
 bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
                      int64_t (*label)(void *user, uint64_t sample), void *user,
                      struct stk_glance *out);
+
+/* ---- random samples -------------------------------------------------------------------------- */
+
+/*
+ * Random samples: splits a dataset into parts, and draws by weight. Everything is a pure function
+ * of its arguments: the same on every machine and rank.
+ */
+
+#define STK_PARTS_MAX 255
+
+/* Splits n samples into `nparts` parts with the given shares (positive, at most 1 in all) and
+ * writes the part of each sample; nparts: in none. Part k has share[k] * n samples, rounded up or
+ * down (exactly if that is a whole number). strata: NULL, or a number below nstrata per sample;
+ * then every stratum is split in the same proportions, as nearly as whole samples allow. */
+int stk_divide(uint64_t n, const uint32_t *strata, uint32_t nstrata, const double *share,
+               size_t nparts, uint64_t seed, uint8_t *part, struct stk_err *err);
+
+/* Draws `count` of n samples by weight, with replacement. STK_E_USAGE: a weight is negative or not
+ * finite, or all are 0. */
+int stk_draw(const double *weight, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t *out,
+             uint64_t count, struct stk_err *err);
 
 #endif

@@ -24,13 +24,12 @@
 #ifndef STK_LOAD_PRIV_H
 #define STK_LOAD_PRIV_H
 
-#include "dataset/assemble.h"
+#include "dataset/fetch.h"
 #include "image/image.h"
 #include "io/io.h"
 #include "dataset/label.h"
 #include "load/plan.h"
 #include "dataset/reader.h"
-#include "io/region.h"
 #include "tier/overlay.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * stretch.c - stretches: taken, released, and planned: the few large reads for their samples.
  */
 #include "load/priv.h"
-#include "base/array.h"
+#include "base/buf.h"
 
 #include <stdlib.h>
 

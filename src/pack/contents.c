@@ -1,5 +1,5 @@
 /* contents.c - tells the files of a packed dataset from those that somebody has put beside them. */
-#include "pack/contents.h"
+#include "pack/priv.h"
 #include "base/text.h"
 #include "dataset/checksum.h"
 #include "format/format.h"

@@ -7,11 +7,10 @@
  * and nothing is removed only because of its name: a plan in it must name DST, or the note beside
  * DST (while folders are renamed) must have its inode number.
  */
-#include "pack/dest.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "pack/contents.h"
+#include "pack/priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* out.c - writing a shard: in order, in large writes, write-back started early, fsynced, renamed.
  */
-#include "pack/out.h"
+#include "pack/priv.h"
 #include "dataset/checksum.h"
 #include "base/beneath.h"
 #include "base/file.h"

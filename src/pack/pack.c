@@ -4,7 +4,7 @@
  * Everything is written into DST.partial; the manifest comes last, then the folder gets its name.
  */
 #include "pack/priv.h"
-#include "dataset/crcs.h"
+#include "dataset/checksum.h"
 #include "load/plan.h"
 #include "base/file.h"
 #include "base/pool.h"

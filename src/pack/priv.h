@@ -5,16 +5,181 @@
 #ifndef STK_PACK_PRIV_H
 #define STK_PACK_PRIV_H
 
+#include <pthread.h>
+
 #include "dataset/build.h"
-#include "pack/dest.h"
 #include "dataset/label.h"
-#include "pack/out.h"
 #include "pack/pack.h"
 #include "dataset/reader.h"
-#include "pack/select.h"
 #include "format/codec/types.h"
+#include "base/own.h"
+#include "dataset/index.h"
+#include "dataset/manifest.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "format/format.h"
+#include "base/spool.h"
+#include "dataset/dataset.h"
+#include "base/random.h"
 
-#include <pthread.h>
+/* ---- selection ------------------------------------------------------------------------------- */
+
+/*
+ * Which samples are packed, in which order, and where the shards are cut. It depends only on the
+ * source and the options, never on the number of jobs.
+ */
+
+struct stk_select {
+    const struct stk_dataset *ds;
+    uint64_t n;     /* samples selected */
+    uint64_t bytes; /* their stored bytes */
+    bool shuffled;
+    struct stk_perm perm;
+    bool filtered;
+    struct stk_spool kept; /* u64 sample numbers, when filtered */
+    const uint64_t *number;
+    uint64_t *cut; /* shard k holds positions cut[k] .. cut[k+1]-1 */
+    uint64_t nshards;
+};
+
+struct stk_select_options {
+    const char *const *include, *const *exclude; /* globs on keys, or NULL */
+    bool shuffle;
+    uint64_t seed;
+    uint64_t shards; /* 0: by size */
+    uint64_t shard_size_bytes;
+};
+
+/* Caller releases with stk_select_release(), also after an error. */
+int stk_select_init(struct stk_select *s, const struct stk_dataset *ds,
+                    const struct stk_select_options *o, struct stk_err *err);
+void stk_select_release(struct stk_select *s);
+/* Selected sample i in storage order. */
+uint64_t stk_select_stored(const struct stk_select *s, uint64_t i);
+/* The sample at position i of the output. */
+uint64_t stk_select_at(const struct stk_select *s, uint64_t i);
+
+/* ---- a shard --------------------------------------------------------------------------------- */
+
+/* A shard being written: NAME.partial until it is whole, checksummed on the way. */
+
+struct stk_out_file {
+    struct stk_out out; /* first: what the format sees */
+    char *dir, *name;   /* final name, in out.dirfd; dir: its name in messages */
+    char *partial;      /* name of the file being written, for messages */
+    char *partial_name; /* in out.dirfd */
+    const struct stk_format *format;
+    int fd; /* -1 for formats that write the file themselves */
+    struct stk_buf buf;
+    uint64_t written; /* without buf */
+    uint64_t started; /* write-back was started up to here */
+    struct stk_hash hash;
+    bool patched;    /* the running checksum is void */
+    char *side_name; /* name of the sidecar, or NULL */
+    struct stk_new side_file;
+    struct stk_buf side;
+};
+
+#define STK_OUT_INIT ((struct stk_out_file){.out.dirfd = -1, .fd = -1, .side_file = STK_NEW_INIT})
+
+/* In our folder dirfd, named dir in messages. Caller always releases with stk_out_release(), before
+ * dirfd is closed. */
+int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, const char *dir,
+                 const char *name, struct stk_err *err);
+/* Makes it durable. Fills in name (borrowed from o), size and checksum. */
+int stk_out_seal(struct stk_out_file *o, struct stk_manifest_file *shard,
+                 struct stk_manifest_file *side, struct stk_err *err);
+/* After that: renames it. */
+int stk_out_commit(struct stk_out_file *o, struct stk_err *err);
+void stk_out_release(struct stk_out_file *o);
+/* The name of the sidecar of shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
+char *stk_out_side_name(const struct stk_format *f, const char *name);
+
+/* ---- finished shards ------------------------------------------------------------------------- */
+
+/*
+ * The record of finished shards in DST.partial: name, size, samples and checksum of each, written
+ * before the shard gets its name. --resume keeps only what has this content still.
+ */
+
+#define STK_DONE_NAME "pack.done"
+
+struct stk_done {
+    struct stk_manifest_file *file;
+    size_t n;
+    struct stk_lookup by_name;
+    struct stk_buf text; /* the names are in it */
+};
+
+/* Adds a shard, and its sidecar unless side->name is NULL, to the record in the folder dirfd, and
+ * makes that durable. From any thread. */
+int stk_done_add(int dirfd, const char *path, const struct stk_manifest_file *shard,
+                 const struct stk_manifest_file *side, struct stk_err *err);
+/* Reads the record. What is damaged in it is as if it were not there. Caller releases in any
+ * case. */
+int stk_done_read(struct stk_done *d, int dirfd, const char *path, struct stk_err *err);
+/* What was recorded last for that name, or NULL. */
+const struct stk_manifest_file *stk_done_find(const struct stk_done *d, const char *name);
+void stk_done_release(struct stk_done *d);
+
+/* ---- destination ----------------------------------------------------------------------------- */
+
+/* The folder a dataset is written into: DST.partial until it is whole, then DST. */
+
+struct stk_dest {
+    char *final, *partial; /* DST and DST.partial in messages */
+    char *name;            /* of DST in its folder */
+    int parent;            /* that folder; -1: not open */
+    int fd;       /* DST.partial: ours, locked, and 0700 until it is whole. Its contents are reached
+                   * through this: names may lead elsewhere if others can write. -1: not open */
+    bool force;   /* an existing dataset may be replaced */
+    bool resumed; /* there is an unfinished run with the same plan */
+    struct stk_done done; /* what an unfinished run has finished */
+    bool whole;   /* resume: dst is already the result of the plan; nothing was opened */
+};
+#define STK_DEST_INIT ((struct stk_dest){.parent = -1, .fd = -1})
+
+/* Refuses a dst inside the folder src: the next time, it would be part of src. */
+int stk_dest_apart(const char *src, const char *dst, struct stk_err *err);
+/* Refuses if dst holds foreign data (STK_E_EXISTS), or a dataset and !force, or another process is
+ * writing it, or DST.partial is not ours. plan: text that must match for a run to resume another.
+ * Caller releases with stk_dest_release(). */
+int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
+                  struct stk_err *err);
+/* The id of a plan as kept in the manifest: 16 hex digits in to[17]. */
+void stk_dest_plan_id(const char *plan, char *to);
+/* Makes partial the final dataset (replacing an old one). */
+int stk_dest_publish(struct stk_dest *d, struct stk_err *err);
+void stk_dest_release(struct stk_dest *d);
+
+/* ---- contents of a packed dataset ------------------------------------------------------------ */
+
+/*
+ * Which files in the folder of a packed dataset are its own: what the manifest names, and in a
+ * tree of files what the index names. Nothing else is ever removed from it.
+ */
+
+struct stk_contents {
+    struct stk_manifest manifest;
+    const char **name; /* of files and trees, sorted; borrowed from the manifest */
+    size_t n;
+    const char *tree; /* the folder whose files the index names, or NULL */
+    bool indexed;     /* it does: the index is the one that the manifest names */
+    struct stk_index index;
+};
+
+/* Of an open folder. 1: it is a dataset; 0: it has no manifest of stoker; else the error. Caller
+ * releases in any case. */
+int stk_contents_read(struct stk_contents *c, int fd, const char *path, struct stk_err *err);
+void stk_contents_release(struct stk_contents *c);
+/* True if the manifest names this file or tree. */
+bool stk_contents_name(const struct stk_contents *c, const char *name);
+/* Counts the files in the folder that are not of the dataset. */
+int stk_contents_others(struct stk_contents *c, int fd, struct stk_left *left, const char *path,
+                        struct stk_err *err);
+/* Removes those that are of it, its manifest last, but not the folder. */
+int stk_contents_remove(struct stk_contents *c, int fd, struct stk_left *left, const char *path,
+                        struct stk_err *err);
 
 struct shard {
     uint64_t begin, end; /* positions */

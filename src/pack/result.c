@@ -1,6 +1,5 @@
 /* result.c - packing and verifying for programs: the calls of stoker.h, and what they came to. */
-#include "base/live.h"
-#include "base/sized.h"
+#include "base/api.h"
 #include "pack/pack.h"
 #include "dataset/verify.h"
 

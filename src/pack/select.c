@@ -1,6 +1,6 @@
 /* select.c - globs on keys, the order, and the cuts between shards. */
-#include "pack/select.h"
-#include "base/array.h"
+#include "pack/priv.h"
+#include "base/buf.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "pack/priv.h"
 #include "base/pool.h"
-#include "format/codec/image.h"
+#include "format/codec/codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  */
 #include <limits.h>
 
-#include "preload/foreign.h"
+#include "preload/wrap.h"
 
 typedef int64_t hid;
 

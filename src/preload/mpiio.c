@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "preload/foreign.h"
+#include "preload/wrap.h"
 
 typedef void *handle;         /* of any kind */
 typedef long long mpi_offset; /* in Open MPI, MPICH and MPI's own ABI */

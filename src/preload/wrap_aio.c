@@ -6,8 +6,7 @@
 #include <linux/aio_abi.h>
 #include <stdint.h>
 
-#include "preload/aio.h"
-#include "preload/foreign.h"
+#include "preload/wrap.h"
 
 #include "base/random.h"
 

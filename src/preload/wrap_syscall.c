@@ -8,8 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/aio.h"
-#include "preload/foreign.h"
+#include "preload/wrap.h"
 #include "preload/priv.h"
 
 /* ---- io_uring ---- */

@@ -6,9 +6,9 @@
 #ifndef STK_PROFILE_PRIV_H
 #define STK_PROFILE_PRIV_H
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/json.h"
-#include "base/lookup.h"
+#include "base/hash.h"
 #include "base/secret.h"
 #include "profile/profile.h"
 
@@ -115,7 +115,7 @@ struct stk_pb {
     uint32_t *by_time;   /* processes by their start, parents before children: profile/who.c */
 };
 
-/* profile/twins.c: adds a record of a thread; keeps them for the newest process; counts. */
+/* profile/cover.c: adds a record of a thread; keeps them for the newest process; counts. */
 int stk_pb_slot(struct stk_pb_slots *s, uint32_t slot, const struct stk_log_record *r,
                 struct stk_err *err);
 int stk_pb_slots_keep(struct stk_pb *pb, const struct stk_pb_slots *s, struct stk_err *err);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
 #include "base/spawn.h"
 #include "record/priv.h"
 #include "proflog/rules.h"

@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "base/secret.h"
-#include "host/alive.h"
+#include "host/beacon.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 #include "host/scratch.h"
 #include "record/priv.h"
 

@@ -12,7 +12,7 @@
  *   "state": "running" | "ended" ("running" without a launcher: it was killed)
  *   "host": text, "pid": launcher's, "child": the program's pid (only once ended), "pid_space":
  *       the namespace of these numbers, as in the logs' headers (0: unknown); "boot_id": of the
- *       machine, "start_ticks": when the launcher started, by the kernel (host/alive.h)
+ *       machine, "start_ticks": when the launcher started, by the kernel (host/beacon.h)
  *   "command": [text…], "program": path found for command[0], "cwd": text
  *   "linkage": "dynamic" | "static" | "setuid" | "unknown" (static, setuid: it leaves no log)
  *   "start_real_ns": integer (CLOCK_REALTIME), "start_mono_ns": the same moment (CLOCK_MONOTONIC)

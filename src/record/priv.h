@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/spawn.h"
 #include "record/folder.h"
 #include "record/launch.h"

@@ -21,7 +21,7 @@
 #include "base/thread.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 #include "record/sampler.h"
 
 #define STUCK_S     5  /* a thread that has not stopped after this time is left behind */

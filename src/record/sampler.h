@@ -6,7 +6,7 @@
 #ifndef STK_RECORD_SAMPLER_H
 #define STK_RECORD_SAMPLER_H
 
-#include "host/proc_reader.h"
+#include "host/proc.h"
 #include "host/tree.h"
 #include "record/folder.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "bench/data.h"

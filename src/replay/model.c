@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/text.h"
 #include "model/fit.h"
 #include "replay/priv.h"

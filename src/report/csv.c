@@ -5,7 +5,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "report/report_priv.h"
 
 /* A row being written, with its commas. */

@@ -2,7 +2,7 @@
 #ifndef STK_REPORT_DATA_H
 #define STK_REPORT_DATA_H
 
-#include "base/histogram.h"
+#include "base/stats.h"
 #include "dataset/dataset.h"
 #include "dataset/inspect.h"
 #include "dataset/verify.h"

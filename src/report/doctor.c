@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/confine.h"
-#include "base/style.h"
+#include "base/helper.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "report/stage.h"
 #include "result/blocks.h"

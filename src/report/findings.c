@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "result/grid.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/confine.h"
+#include "base/helper.h"
 #include "format/format.h"
 #include "result/blocks.h"
 #include "result/screen.h"

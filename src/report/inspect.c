@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/quote.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/report_priv.h"

@@ -18,7 +18,7 @@ struct stk_build_part {
 struct stk_build {
     const struct stk_build_part *part;
     size_t nparts;
-    /* How libraries that read untrusted HDF5, LMDB and squashfs files are confined (base/confine.h):
+    /* How libraries that read untrusted HDF5, LMDB and squashfs files are confined (base/helper.h):
      * depends on the kernel, and on the container if there is one. */
     unsigned locks;
 };

@@ -67,7 +67,7 @@ void stk_report_code_json(struct stk_jw *w, const struct stk_snippet *s, size_t 
 void stk_report_action_json(const struct stk_action *a, struct stk_jw *w);
 
 /* Appends the names, relative to dir, of the files below it that were read, one per line. Returns
- * how many cannot be listed: groups. Names are quoted as GNU tar takes them (base/quote.h). */
+ * how many cannot be listed: groups. Names are quoted as GNU tar takes them (base/text.h). */
 size_t stk_report_list_read(const struct stk_analysis *a, const char *dir, struct stk_buf *out);
 
 /* The names of the tables, NULL-terminated. */

@@ -12,7 +12,7 @@ uint64_t stk_nearest(double v);
 /* words.c: numbers and names as cells. Each function renders into buf and returns it. */
 const char *stk_word_rate(double Bps, char *buf, size_t size);    /* "1.20 GiB/s", "-" for none */
 const char *stk_word_share(double share, char *buf, size_t size); /* "12.3 %", "-" below 0 */
-/* A mark (base/style.h): how bad it is. */
+/* A mark (base/text.h): how bad it is. */
 const char *stk_word_weight(enum stk_severity s);
 const char *stk_word_times(double factor, char *buf, size_t size); /* "1.50x", "-" for none */
 const char *stk_word_time(double s, char *buf, size_t size);       /* "1.2 s", "-" for 0 */

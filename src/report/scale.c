@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/report_priv.h"

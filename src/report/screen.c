@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "result/grid.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/style.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "model/measure.h"
 #include "result/blocks.h"

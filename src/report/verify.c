@@ -1,7 +1,6 @@
 /* verify.c - the result of `stoker verify`. */
 #include "report/data.h"
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"

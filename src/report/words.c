@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "result/grid.h"

@@ -160,7 +160,7 @@ struct stk_result_field {
     void (*put)(const void *base, struct stk_jw *w);
     /* The words for a text, such as the title of a format for its name; NULL: the text itself. */
     const char *(*word)(const char *text);
-    /* A mark of base/style.h for a value; NULL: none. */
+    /* A mark of base/text.h for a value; NULL: none. */
     const char *(*tone)(const struct stk_jval *v);
     const struct stk_result_field *of; /* of a group or of the rows of a table */
     size_t least, most; /* rows on the screen; fewer: no table; more: the first and the last of them */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "result/blocks.h"
 #include "result/side.h"

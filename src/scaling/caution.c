@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/units.h"
 #include "scaling/priv.h"
 

@@ -186,4 +186,13 @@ const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, si
 size_t stk_scaling_costs(const struct stk_scaling *s, const struct stk_scaling_series *series,
                          uint64_t n, double *v);
 
+/* ---- service units --------------------------------------------------------------------------- */
+
+/* "core=1,gpu=2,node=0"; what is not named is 0. False: not such a text, or all are 0. */
+bool stk_su_parse(const char *text, struct stk_su_rates *r);
+#define STK_SU_HOW "write core=1,gpu=2,node=0, numbers from 0 to 1000000"
+/* SUs per hour of an allocation; a negative count is unknown. NaN: a weight counts what is
+ * unknown. */
+double stk_su_per_hour(const struct stk_su_rates *r, double cores, double gpus, double nodes);
+
 #endif

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "host/proc.h"

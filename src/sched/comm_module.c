@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/helper.h"
-#include "base/installed.h"
+#include "base/spawn.h"
 #include "sched/comm_priv.h"
 #include "sched/mpi/stoker_mpi.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/rank_vars.h"
-#include "base/sized.h"
+#include "base/api.h"
 #include "base/text.h"
 #include "sched/slurm/slurm.h"
 

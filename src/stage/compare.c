@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/json_fields.h"

@@ -23,7 +23,7 @@
 #include "base/hash.h"
 #include "base/pool.h"
 #include "host/cpus.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 #include "io/io.h"
 
 struct stk_copying {

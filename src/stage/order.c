@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "dataset/dataset.h"
 #include "load/options.h"
 #include "load/plan.h"

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/pool.h"
 

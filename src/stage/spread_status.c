@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "base/pool.h"
 #include "base/thread.h"
-#include "host/alive.h"
+#include "host/beacon.h"
 
 #define EVERY_S  5.0
 #define TEXT_MAX (64u << 10)

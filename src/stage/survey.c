@@ -11,15 +11,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/helper.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
-#include "host/memory.h"
-#include "host/mounts.h"
+#include "host/cgroup.h"
+#include "host/fs.h"
 #include "io/io.h"
 #include "sched/slurm/slurm.h"
 #include "tier/tier.h"

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/helper.h"
 #include "base/units.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 
 #define LIMIT_S     5.0
 #define PROBE_BYTES ((size_t)1 << 20)

@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/pool.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "base/spawn.h"
 #include "base/units.h"
 #include "host/gpu.h"

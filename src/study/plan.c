@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "base/json_fields.h"
-#include "base/quote.h"
 #include "base/secret.h"
 #include "base/text.h"
 

@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json_fields.h"
 

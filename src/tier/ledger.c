@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/own.h"

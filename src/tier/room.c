@@ -5,7 +5,7 @@
  */
 #include "tier/priv.h"
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quote.h"
+#include "base/text.h"
 #include "tune/priv.h"
 
 static int on_run(void *user, const struct stk_runner_state *st)

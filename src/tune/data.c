@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "host/cpus.h"
-#include "host/lustre.h"
+#include "host/fs_facts.h"
 #include "pack/pack.h"
 #include "stage/stage.h"
 #include "stage/target.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/random.h"

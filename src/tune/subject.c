@@ -13,11 +13,11 @@
 
 #include "base/dir.h"
 #include "base/file.h"
-#include "base/installed.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "format/format.h"
 #include "host/cpus.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 #include "stage/target.h"
 #include "tune/priv.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/style.h"
+#include "base/text.h"
 #include "report/html/page.h"
 #include "report/results.h"
 #include "result/screen.h"

@@ -1,6 +1,6 @@
 /* fuzz_slurm.c - whatever Slurm's clients print, and what nodes of a watched job send: read,
  * judged, shown as text and as JSON. */
-#include "base/style.h"
+#include "base/text.h"
 #include "harness.h"
 
 #include "sched/slurm/priv.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/style.h"
 #include "base/text.h"
 #include "bench/bench.h"
 #include "report/live/priv.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/random.h"
 

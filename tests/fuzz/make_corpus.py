@@ -473,11 +473,6 @@ def filters():
     case("zeros", b"", ("zeros", 12))
 
 
-def samples():
-    """As stk_sample_flatten writes: found by the fuzzer from nothing in seconds, so one is enough."""
-    seed("sample", "zeros", bytes(64))
-
-
 TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff",
           "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context",
           "sums", "checks", "notes"]
@@ -803,7 +798,6 @@ def main():
     pages()
     codecs()
     filters()
-    samples()
     types()
     indexes()
     manifests()

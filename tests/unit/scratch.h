@@ -5,9 +5,8 @@
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
-#include "base/array.h"
 #include "base/buf.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/file.h"
 
 #include <stdio.h>

@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/installed.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "base/spawn.h"
 #include "cmd/tune.h"
 

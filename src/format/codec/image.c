@@ -4,7 +4,7 @@
  * flag 0: one label, in the header. flag n > 0: n float32 labels follow the header. Labels are
  * stored as float32; a whole number becomes an integer, like a class number.
  */
-#include "format/codec/image.h"
+#include "format/codec/codec.h"
 #include "format/format.h"
 #include "format/sample.h"
 

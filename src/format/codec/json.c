@@ -8,7 +8,6 @@
  */
 #include "format/format.h"
 #include "format/json/text.h"
-#include "format/csv/numtext.h"
 #include "format/sample.h"
 
 #include <math.h>

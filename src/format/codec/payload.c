@@ -1,6 +1,5 @@
 /* payload.c - combines the bids of all codecs on several records. */
-#include "format/codec/payload.h"
-#include "format/codec/image.h"
+#include "format/codec/codec.h"
 #include "format/codec/example.h"
 
 #include <stdio.h>
@@ -54,7 +53,8 @@ static void widen(struct stk_payload_guess *g)
     }
 }
 
-const char *stk_payload_decide(struct stk_payload_guess *g, const char *usual)
+/* The payload of most of them; `usual` if all were empty. */
+static const char *decide(struct stk_payload_guess *g, const char *usual)
 {
     const char *name = g->looked && g->looked == g->empty ? usual : "raw";
     unsigned best = g->raw;
@@ -86,7 +86,7 @@ int stk_payload_field(struct stk_lister *l, const char *usual,
     bool found = strcmp(o->payload, "auto") == 0;
     int rc = found && !o->compress ? look(user, &g, err) : 0;
     if (rc == 0 && found)
-        spec.codec = o->compress ? usual : stk_payload_decide(&g, usual);
+        spec.codec = o->compress ? usual : decide(&g, usual);
     if (rc == 0 && g.looked)
         rc = stk_list_taken(l, "payload", spec.codec, g.because, err);
     return rc < 0 ? rc : stk_list_field(l, &spec, err);

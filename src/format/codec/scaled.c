@@ -1,8 +1,8 @@
 /*
- * scaled.c - packed numbers to the numbers they mean (scaled.h). Computes in float64 and rounds
+ * scaled.c - packed numbers to the numbers they mean (codec.h). Computes in float64 and rounds
  * once, to the type of the field.
  */
-#include "format/codec/scaled.h"
+#include "format/codec/codec.h"
 #include "base/hash.h"
 #include "format/sample.h"
 

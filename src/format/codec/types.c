@@ -1,6 +1,6 @@
 /* types.c - one type per field: noting, settling, converting. */
 #include "format/codec/types.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "format/json/text.h"
 

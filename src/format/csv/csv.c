@@ -5,7 +5,6 @@
  * codec (format/codec/csv.c) reads the cells.
  */
 #include "format/csv/csv.h"
-#include "format/csv/numtext.h"
 #include "format/sample.h"
 #include "format/codec/types.h"
 #include "base/text.h"

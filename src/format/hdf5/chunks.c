@@ -5,7 +5,7 @@
  * takes quadratic time. Version 1 B-trees, single chunks, implicit, fixed and extensible arrays are
  * here; version 2 B-trees (two unlimited axes and "latest" files) are left to libhdf5.
  */
-#include "format/hdf5/bytes.h"
+#include "format/hdf5/raw.h"
 
 int stk_h5_damaged(const struct stk_h5_file *f, uint64_t at, const char *what, struct stk_err *err)
 {

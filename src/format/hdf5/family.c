@@ -7,13 +7,13 @@
  * of them, or they are more than a table has columns.
  */
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/family.h"
+#include "format/hdf5/hdf5.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/hash.h"
 
 #define MAX_DIGITS 18

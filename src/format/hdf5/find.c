@@ -5,12 +5,12 @@
  * Links to other files are not followed: only the named file is read.
  */
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/column.h"
+#include "format/hdf5/hdf5.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "format/jail.h"
 
 #define MAX_DATASETS 1000000u /* in a file */

@@ -21,13 +21,11 @@ static int bid(const struct stk_probe *p)
 }
 
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/column.h"
+#include "format/hdf5/hdf5.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "format/hdf5/family.h"
-#include "format/hdf5/write.h"
 #include "format/jail.h"
 #include "format/ragged.h"
 

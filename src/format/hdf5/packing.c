@@ -4,7 +4,7 @@
  * none. The values become floats, with nan for none.
  */
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/packing.h"
+#include "format/hdf5/hdf5.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
-#include "format/hdf5/bytes.h"
+#include "base/buf.h"
 
 /* ---- object headers ---- */
 

@@ -85,4 +85,19 @@ void stk_h5_heap_release(struct stk_h5_heap *h);
 /* Converts a stored address to an offset in the file. STK_H5_NOWHERE stays. */
 uint64_t stk_h5_addr(const struct stk_h5_file *f, const uint8_t *p);
 
+/* ---- integers and addresses ------------------------------------------------------------------ */
+
+static inline uint64_t stk_h5_uint(const uint8_t *p, unsigned width)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < width && i < 8; i++)
+        v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+int stk_h5_damaged(const struct stk_h5_file *f, uint64_t at, const char *what, struct stk_err *err);
+/* Like stk_src_peek(), but all n bytes must exist. */
+int stk_h5_peek(const struct stk_h5_file *f, uint64_t at, size_t n, const char *what,
+                const uint8_t **p, struct stk_err *err);
+
 #endif

@@ -3,7 +3,7 @@
  * cut along one axis into pieces, or along several into tiles.
  */
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/column.h"
+#include "format/hdf5/hdf5.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * the dataset, padded; others are in the file's global heap.
  */
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5/column.h"
+#include "format/hdf5/hdf5.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,6 @@
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5/hdf5.h"
-#include "format/hdf5/write.h"
 
 #include <errno.h>
 #include <pthread.h>

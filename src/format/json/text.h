@@ -7,7 +7,6 @@
 #ifndef STK_FORMAT_JSON_TEXT_H
 #define STK_FORMAT_JSON_TEXT_H
 
-#include "base/json_names.h"
 #include "base/json_token.h"
 
 #define STK_JSON_BASE64 "$base64" /* the only member of an object that represents bytes */

@@ -6,7 +6,6 @@
  */
 #include "base/text.h"
 #include "format/json/text.h"
-#include "format/csv/numtext.h"
 #include "format/sample.h"
 
 #include <math.h>

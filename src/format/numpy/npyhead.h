@@ -8,6 +8,7 @@
 #define STK_FORMAT_NUMPY_NPYHEAD_H
 
 #include "base/buf.h"
+#include "format/format.h"
 
 /* Longest header text accepted. NumPy itself refuses more than 10,000 characters; a longer one is a
  * structured type or an attack. */
@@ -74,5 +75,20 @@ void stk_npy_write_head(struct stk_buf *out, enum stk_dtype dtype, unsigned ndim
 /* Copies h->data_bytes bytes of elements from src to dst, in C order and little-endian (not
  * overlapping). */
 void stk_npy_normalise(const struct stk_npy_head *h, const uint8_t *src, uint8_t *dst);
+
+/* ---- NPZ ------------------------------------------------------------------------------------- */
+
+/* The largest deflated member we write: earlier versions decode all of it for any row. */
+#define STK_NPZ_DEFLATED_MAX (1ull << 30)
+
+int stk_npz_prepare(struct stk_write_config *cfg, struct stk_err *err);
+void stk_npz_unprepare(struct stk_write_config *cfg);
+int stk_npz_encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                   struct stk_buf *out, struct stk_err *err);
+int stk_npz_begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err);
+int stk_npz_append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
+                   size_t len, uint64_t nsamples, struct stk_err *err);
+int stk_npz_finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err);
+void stk_npz_abort(const struct stk_write_config *cfg, struct stk_out *o);
 
 #endif

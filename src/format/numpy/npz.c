@@ -2,15 +2,13 @@
  * npz.c - NPZ: a ZIP of .npy members; the arrays of equal length are the columns of its samples.
  *
  * A stored member is an extent with computed rows; a small deflated member is decoded whole when
- * any of its rows is read, a large one is listed in pieces of some rows (pieces.h). Keys and ragged
+ * any of its rows is read, a large one is listed in pieces of some rows (zip.h). Keys and ragged
  * columns (X with X.offsets) are read while listing.
  */
 #include "format_code.h"
-#include "format/numpy/npz.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/text.h"
 #include "format/numpy/npyhead.h"
-#include "format/numpy/pieces.h"
 #include "format/ragged.h"
 #include "format/numpy/zip.h"
 

@@ -4,8 +4,7 @@
  * Rows of the columns arrive interleaved, so they are spooled: each column fills a buffer, full
  * buffers go to one nameless scratch file, and at the end every column is copied from it in order.
  */
-#include "format/numpy/npz.h"
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/spool.h"
 #include "format/numpy/npyhead.h"

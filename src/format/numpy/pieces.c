@@ -3,8 +3,8 @@
  * the 32 KiB before them (as src.c does for whole compressed files). A piece begins at a sample
  * boundary; its decoder begins at the last block before and drops the bytes between, its lead.
  */
-#include "format/numpy/pieces.h"
-#include "base/array.h"
+#include "format/numpy/zip.h"
+#include "base/buf.h"
 
 #include <stdlib.h>
 #include <zlib.h>

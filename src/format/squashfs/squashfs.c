@@ -25,7 +25,7 @@ static const char *const suffixes[] = {".sqsh", ".squashfs", ".sqfs", ".sfs", NU
 #include <sqfs/io.h>
 #include <sqfs/super.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "format/jail.h"
 #include "format/sample.h"
 

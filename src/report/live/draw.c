@@ -1,7 +1,6 @@
 /* draw.c - a look as a result: its members, from which the screen and a sentence are drawn. */
 #include <stdio.h>
 
-#include "base/style.h"
 #include "base/text.h"
 #include "report/json_priv.h"
 #include "report/live/priv.h"

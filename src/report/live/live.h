@@ -96,7 +96,7 @@ struct stk_look_frame {
     unsigned columns, rows; /* rows 0: as many as there are */
     bool utf8;
 };
-/* Lines that fit into the frame, with marks of base/style.h. */
+/* Lines that fit into the frame, with marks of base/text.h. */
 void stk_look_text(const struct stk_look *l, const struct stk_look_frame *f, struct stk_buf *out);
 /* "running, step 120 of 480, 12 steps/s, …", for a line of a log. */
 void stk_look_sentence(const struct stk_look *l, struct stk_buf *out);

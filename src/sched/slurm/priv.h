@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "base/spawn.h"
 #include "sched/slurm/slurm.h"
 

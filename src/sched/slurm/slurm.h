@@ -9,7 +9,7 @@
 #define STK_SCHED_SLURM_SLURM_H
 
 #include "base/buf.h"
-#include "base/lookup.h"
+#include "base/hash.h"
 
 /* ---- calling clients (sched/slurm/client.c) ------------------------------------------------- */
 

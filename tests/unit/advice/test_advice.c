@@ -4,7 +4,7 @@
  * day to wrong advice.
  */
 #include "advice/advice.h"
-#include "base/quote.h"
+#include "base/text.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/buf.h"
 #include "check.h"
 
 static void one_by_one(void)

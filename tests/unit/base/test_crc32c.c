@@ -2,7 +2,7 @@
  * bit arithmetic. Were one wrong, good data would be called corrupt on some machines, or corrupt
  * data good; were it to read a byte too many, a mapped file would end in a crash. */
 #include "check.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/crc32c_priv.h"
 
 #include <pthread.h>

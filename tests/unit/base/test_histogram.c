@@ -1,6 +1,6 @@
 /* test_histogram.c - percentiles of batch times: a wrong p99 would hide the stalls it is there to
  * show. Checked against sorted values. */
-#include "base/histogram.h"
+#include "base/stats.h"
 #include "check.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "dataset/build.h"
 #include "dataset/dataset.h"
-#include "dataset/index_pages.h"
+#include "dataset/priv.h"
 
 #include <fcntl.h>
 #include <pthread.h>

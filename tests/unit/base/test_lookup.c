@@ -1,6 +1,6 @@
 /* test_lookup.c - numbers by hash: all are found, also those that share a hash, none that is not.
  */
-#include "base/lookup.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* test_perm.c - the keyed permutation: every sample once, whatever the number and the seed, and the
  * same order in every version (a shuffled dataset must be packed the same way again). */
 #include "check.h"
-#include "base/perm.h"
+#include "base/random.h"
 
 #include <stdlib.h>
 

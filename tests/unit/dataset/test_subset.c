@@ -3,8 +3,7 @@
 #include "check.h"
 #include "recordset.h"
 #include "dataset/dataset.h"
-#include "dataset/pick.h"
-#include "dataset/reader_priv.h"
+#include "dataset/priv.h"
 #include "stoker.h"
 
 #include <unistd.h>

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/confine.h"
+#include "base/helper.h"
 #include "format/jail.h"
 
 struct counting_sink {

@@ -4,7 +4,6 @@
 #include "hostset.h"
 #include "host/cgroup.h"
 #include "host/cpus.h"
-#include "host/memory.h"
 
 #include <math.h>
 

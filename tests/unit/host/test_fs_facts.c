@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "host/mounts.h"
+#include "host/fs.h"
 #include "host/scratch.h"
 #include "hostset.h"
 

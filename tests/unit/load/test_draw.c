@@ -1,7 +1,7 @@
 /* test_draw.c - parts of a dataset and draws by weight: right sizes, nothing twice, the same
  * numbers in every version. */
 #include "check.h"
-#include "load/draw.h"
+#include "load/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * shard, by numbers that do not depend on the number of jobs. */
 #include "check.h"
 #include "scratch.h"
-#include "pack/select.h"
+#include "pack/priv.h"
 
 static struct stk_dataset *ds;
 

@@ -1,7 +1,7 @@
 /* test_preload_cover.c - which bytes of a file were read, as the preload library keeps it: were it
  * wrong, a file read twice would pass for one read once, and nobody would cache it. Held against a
  * map of every byte. */
-#include "preload/cover_add.h"
+#include "preload/count.h"
 #include "check.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "scratch.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
-#include "host/memory.h"
+#include "host/cgroup.h"
 #include "record/sampler.h"
 
 #include <fcntl.h>

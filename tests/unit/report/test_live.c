@@ -1,7 +1,6 @@
 /* test_live.c - a look at a run as a screen: it fits, and shows the rows that matter. */
 #include "report/live/priv.h"
 
-#include "base/style.h"
 #include "base/text.h"
 #include "check.h"
 

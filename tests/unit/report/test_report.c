@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/csv.h"
-#include "base/style.h"
 #include "base/text.h"
 #include "check.h"
 #include "report/compare.h"

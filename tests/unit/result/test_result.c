@@ -3,7 +3,7 @@
 #include "result/screen.h"
 
 #include "base/json.h"
-#include "base/style.h"
+#include "base/text.h"
 #include "check.h"
 
 struct row {

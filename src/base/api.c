@@ -1,10 +1,11 @@
-/* live.c - a set of addresses: open addressing, at most half full, emptied slots closed up. */
-#include "base/live.h"
+/* api.c - the set of live handles: open addressing, at most half full, emptied slots closed up. */
+#include "base/api.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOTS_LEAST 64
 
@@ -97,4 +98,32 @@ bool stk_live_end(const void *handle)
         take_out(&live, at);
     pthread_mutex_unlock(&lock);
     return was;
+}
+
+/* ---- structs of callers ---------------------------------------------------------------------- */
+
+int stk_sized_in(void *own, size_t own_size, const void *theirs, size_t their_size,
+                 const char *what, struct stk_err *err)
+{
+    const uint8_t *p = theirs;
+    memset(own, 0, own_size);
+    if (!p)
+        return 0;
+    memcpy(own, p, their_size < own_size ? their_size : own_size);
+    for (size_t i = own_size; i < their_size; i++)
+        if (p[i])
+            return stk_err_set(
+                err, STK_E_USAGE, NULL, -1,
+                "the %s set a member that libstoker %s does not have: the program was "
+                "built for a later version",
+                what, STK_VERSION);
+    return 0;
+}
+
+void stk_sized_out(void *theirs, size_t their_size, const void *own, size_t own_size)
+{
+    if (!theirs)
+        return;
+    memset(theirs, 0, their_size);
+    memcpy(theirs, own, their_size < own_size ? their_size : own_size);
 }
