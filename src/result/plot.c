@@ -128,7 +128,7 @@ static void open_series(const struct stk_result_plot *p, size_t i, const char *n
 {
     stk_pg_series(w, name, p->scale == STK_SCALE_RANKS ? stk_pg_rank_shape(rows) : as);
     if (p->panel[i].stacked)
-        stk_jw_put_str(w, "stack", "all");
+        stk_jw_put_str(w, "stack", p->panel[i].name); /* panels have stacks of their own */
 }
 
 static void put_level(double level, const char *name, size_t n, struct stk_jw *w)
@@ -155,10 +155,21 @@ static void put_interval(const struct stk_jval *rows, const char *member, struct
 
 /* ---- a table -------------------------------------------------------------------------------- */
 
+/* Where rows without anything are left out, so is a panel without anything. */
+static bool series_any(const struct stk_result_plot *p, const char *key, const struct stk_jval *rows)
+{
+    if (!p->trim)
+        return stk_pg_any_of(rows, key);
+    for (size_t i = 0; i < rows->len; i++)
+        if (stk_pg_get(&rows->item[i], key) > 0)
+            return true;
+    return false;
+}
+
 static bool panel_any(const struct stk_result_plot *p, size_t i, const struct stk_jval *rows)
 {
     for (size_t k = 0; k < STK_PLOT_SERIES && p->panel[i].series[k].key; k++)
-        if (stk_pg_any_of(rows, p->panel[i].series[k].key))
+        if (series_any(p, p->panel[i].series[k].key, rows))
             return true;
     return false;
 }
@@ -304,7 +315,7 @@ void stk_plot_draw_inner(const struct stk_result_field *f, const struct stk_resu
         bool open = false;
         for (size_t k = 0; k < rows->len; k++) {
             const struct stk_jval points = points_of(inner, &rows->item[k], from, to);
-            if (!stk_pg_any_of(&points, p->panel[i].series[0].key))
+            if (!series_any(p, p->panel[i].series[0].key, &points))
                 continue;
             if (!open)
                 open_panel(p, i, NULL, w);

@@ -129,6 +129,58 @@ static void test_screen(void)
     stk_buf_release(&b);
 }
 
+static const struct stk_result_field time_fields[] = {{"jobs", "jobs at once", STK_U_COUNT},
+                                                      {"last_s", "last", STK_U_SECONDS},
+                                                      {NULL}};
+static const struct stk_result_field side_fields[] = {
+    {"name", "run", STK_U_TEXT},
+    {"bytes", "read", STK_U_BYTES},
+    {"share", "busy", STK_U_SHARE},
+    {"zero", "never", STK_U_COUNT, .flags = STK_F_IF_SET},
+    {"none", "unknown", STK_U_COUNT},
+    {NULL}};
+static const struct stk_result_field time_columns[] = {
+    {"name", "run", STK_U_TEXT},
+    {"times", "times", STK_U_TABLE, .of = time_fields, .by = "last_s", .flags = STK_F_SIDE},
+    {"said", NULL, STK_U_PROSE, .flags = STK_F_NOTE},
+    {NULL}};
+static const struct stk_result_field beside[] = {
+    {"", "numbers", STK_U_TABLE, .of = side_fields, .pair = {"was", "is"},
+     .flags = STK_F_VIEW | STK_F_SIDE},
+    {"runs", "times", STK_U_TABLE, .of = time_columns, .flags = STK_F_SIDE},
+    {NULL}};
+static const struct stk_result_kind beside_kind = {
+    .command = "x", .doing = "X", .fields = beside};
+
+/* Who compares two runs would compare a figure of one with another figure of the other, or would
+ * not see which has none. */
+static void test_side_by_side(void)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_screen s = {.columns = 80, .table_columns = 80, .out = &out};
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *v = NULL;
+    const char *json =
+        "{\"was\":{\"name\":\"/a/very/long/path/of/results/was.json\",\"bytes\":4096,"
+        "\"share\":0.5,\"zero\":0,\"none\":null},"
+        "\"is\":{\"name\":\"is\",\"bytes\":2048,\"share\":0.75,\"zero\":0,\"none\":null},"
+        "\"runs\":[{\"name\":\"a\",\"times\":[{\"jobs\":1,\"last_s\":2},"
+        "{\"jobs\":2,\"last_s\":3}],\"said\":\"It is slow.\"},"
+        "{\"name\":\"b\",\"times\":[{\"jobs\":2,\"last_s\":1}]},"
+        "{\"name\":7,\"times\":[null,3]}]}";
+    CHECK_INT(stk_json_parse(&arena, json, strlen(json), &v, NULL), 0);
+    stk_screen_draw(&beside_kind, v, &s);
+    CHECK_STR(stk_buf_cstr(&out), "        ...lts/was.json        is        change\n"
+                                  "  read         4.00 KiB  2.00 KiB    2.00x less\n"
+                                  "  busy           50.0 %    75.0 %  +25.0 points\n\n"
+                                  "  jobs at once      a      b  -\n"
+                                  "  1             2.0 s      -  -\n"
+                                  "  2             3.0 s  1.0 s  -\n"
+                                  "  It is slow.\n");
+    stk_arena_release(&arena);
+    stk_buf_release(&out);
+}
+
 /* A file of a stranger: nothing is where the fields say it is. */
 static void test_foreign(void)
 {
@@ -203,6 +255,7 @@ int main(int argc, char **argv)
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(test_members);
     CHECK_RUN(test_screen);
+    CHECK_RUN(test_side_by_side);
     CHECK_RUN(test_foreign);
     CHECK_RUN(test_csv_and_schema);
     CHECK_RUN(test_values);
