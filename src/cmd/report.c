@@ -238,10 +238,10 @@ static int compare(struct stk_run *run, const struct stk_judged *before)
     int rc = stk_judge_profile(run, run->opts.arg[1], s->trust, &after);
     if (rc)
         return rc;
-    const struct stk_compared_pair pair = {{"before", &before->analysis, &before->advice},
-                                           {"after", &after.analysis, &after.advice}};
     bool whole = stk_compared_whole(&before->analysis, &after.analysis);
-    rc = stk_say_result(run, whole ? &stk_profile_pair_kind : &stk_profiles_apart_kind, &pair, NULL);
+    const struct stk_compared_pair pair = {{"before", &before->analysis, &before->advice, whole},
+                                           {"after", &after.analysis, &after.advice, whole}};
+    rc = stk_say_result(run, &stk_profile_pair_kind, &pair, NULL);
     stk_judged_release(&after);
     return rc ? rc : whole ? STK_EXIT_DONE : STK_EXIT_PARTLY;
 }

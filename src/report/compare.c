@@ -212,6 +212,7 @@ static const struct stk_result_field profile_fields[] = {
     {"path", NULL, STK_U_TEXT, .put = path},
     {"command", NULL, STK_U_TEXT, .put = command},
     {"title", NULL, STK_U_TEXT, .put = title, .meaning = "the command, shortened"},
+    {"compared", NULL, STK_U_FLAG, SIDE(compared), "false if the run or the other one failed"},
     {"run_s", "run time", STK_U_SECONDS, .number = run_s, .flags = STK_F_KNOWN | STK_F_IF_SET},
     {"ranks", "ranks", STK_U_COUNT, .number = ranks, .flags = STK_F_IF_MANY},
     {"", NULL, STK_U_GROUP, ANALYSIS, .of = figure_fields},
@@ -365,7 +366,7 @@ static void pair_verdict(const void *base, struct stk_jw *w)
     const struct stk_compared_pair *r = base;
     const struct stk_verdict v =
         stk_verdict_of_single(r->after.a->p->run_s, r->before.a->p->run_s);
-    if (stk_compared_whole(r->before.a, r->after.a))
+    if (r->after.compared)
         stk_verdict_put(&v, w);
     else
         stk_jw_null(w);
@@ -375,7 +376,7 @@ static void add_pair_differences(const struct stk_compared_pair *r, struct stk_b
 {
     add_refusal("before", r->before.a->p, text);
     add_refusal("after", r->after.a->p, text);
-    if (stk_compared_whole(r->before.a, r->after.a))
+    if (r->after.compared)
         add_differences(r->before.a, r->after.a, text);
 }
 
@@ -394,7 +395,7 @@ static void pair_text(const void *base, struct stk_jw *w)
     const struct stk_verdict v = stk_verdict_of_single(is_s, was_s);
     char was[40], is[40], said[STK_VERDICT_TEXT];
     struct stk_buf text = STK_BUF_INIT;
-    if (!stk_compared_whole(r->before.a, r->after.a))
+    if (!r->after.compared)
         stk_buf_puts(&text, "These runs are not compared: their times would say nothing.");
     else if (isfinite(v.times))
         stk_buf_printf(&text, "The run took %s instead of %s: %s.",
@@ -410,7 +411,7 @@ static void pair_text(const void *base, struct stk_jw *w)
 static double pair_times(const void *base)
 {
     const struct stk_compared_pair *r = base;
-    return stk_compared_whole(r->before.a, r->after.a)
+    return r->after.compared
                ? stk_verdict_of_single(r->after.a->p->run_s, r->before.a->p->run_s).times
                : NAN;
 }
@@ -435,7 +436,7 @@ IDS(gone, before, after, false)
 IDS(left, before, after, true)
 IDS(fresh, after, before, false)
 
-STK_BOOL_OF(comparable, struct stk_compared_pair, stk_compared_whole(r->before.a, r->after.a))
+STK_BOOL_OF(comparable, struct stk_compared_pair, r->after.compared)
 STK_TEXT_OF(no_findings, struct stk_compared_pair,
             r->before.advice->blind || r->after.advice->blind
                 ? "not known: one of the profiles recorded nothing"
@@ -447,51 +448,39 @@ static const struct stk_result_field run_fields[] = {
     {"title", "command", STK_U_TEXT, .flags = STK_F_WRAP | STK_F_ESCAPED},
     {NULL}};
 
-#define OF_BOTH(title, of_, flags_)                                                                \
-    {"", title, STK_U_TABLE, .pair = {"before", "after"}, .of = of_, .flags = STK_F_VIEW | (flags_)}
+/* Numbers of a run that failed would be taken for what the change did. */
+static bool is_compared(const struct stk_jval *profile)
+{
+    return stk_pg_true(profile, "compared");
+}
 
-#define PAIR_HEAD                                                                                  \
-    {"before", NULL, STK_U_ANY, PAIR(before), .put = put_profile, .of = profile_fields},           \
-        {"after", NULL, STK_U_ANY, PAIR(after), .put = put_profile, .of = profile_fields},         \
-        {"comparable", NULL, STK_U_FLAG, .put = comparable},                                       \
-        OF_BOTH("runs", run_fields, 0)
-#define PAIR_END                                                                                   \
-    {"verdict", NULL, STK_U_ANY, .put = pair_verdict},                                             \
-        {"differences", NULL, STK_U_TEXT, .put = pair_differences},                                \
-        {"verdict_text", NULL, STK_U_PROSE, .put = pair_text, .flags = STK_F_VERDICT},             \
-        {"verdict_text", NULL, STK_U_PROSE, .flags = STK_F_VIEW}
+#define OF_BOTH(title, of_, flags_, ...)                                                           \
+    {"", title, STK_U_TABLE, .pair = {"before", "after"}, .of = of_,                               \
+     .flags = STK_F_VIEW | (flags_), __VA_ARGS__}
 
 static const struct stk_result_field pair_fields[] = {
-    PAIR_HEAD,
-    OF_BOTH("numbers", profile_fields, STK_F_SIDE),
+    {"before", NULL, STK_U_ANY, PAIR(before), .put = put_profile, .of = profile_fields},
+    {"after", NULL, STK_U_ANY, PAIR(after), .put = put_profile, .of = profile_fields},
+    {"comparable", NULL, STK_U_FLAG, .put = comparable},
+    OF_BOTH("runs", run_fields, 0, .plot = NULL),
+    OF_BOTH("numbers", profile_fields, STK_F_SIDE, .which = is_compared),
     {"times", "as fast as before", STK_U_TIMES, .number = pair_times,
      .flags = STK_F_LEAD | STK_F_PAGE},
-    {"", "numbers", STK_U_TABLE, .pair = {"before", "after"}, .of = profile_fields,
-     .flags = STK_F_VIEW | STK_F_PAGE | STK_F_SIDE, .plot = &where_plot},
+    OF_BOTH("numbers", profile_fields, STK_F_PAGE | STK_F_SIDE, .which = is_compared,
+            .plot = &where_plot),
     {"no_findings", "findings", STK_U_TEXT, .put = no_findings, .flags = STK_F_SCREEN},
     {"findings_gone", "findings gone", STK_U_LIST, .put = gone, .flags = STK_F_IF_SET},
     {"findings_left", "findings left", STK_U_LIST, .put = left, .flags = STK_F_IF_SET},
     {"findings_new", "findings that are new", STK_U_LIST, .put = fresh, .flags = STK_F_IF_SET},
-    OF_BOTH("findings", finding_columns, STK_F_SIDE),
-    OF_BOTH("findings", finding_columns, STK_F_SIDE | STK_F_PAGE),
-    PAIR_END,
-    {NULL}};
-
-/* Numbers of a run that failed would be taken for what the change did. */
-static const struct stk_result_field apart_fields[] = {
-    PAIR_HEAD,
-    {"findings_gone", NULL, STK_U_LIST, .put = gone},
-    {"findings_left", NULL, STK_U_LIST, .put = left},
-    {"findings_new", NULL, STK_U_LIST, .put = fresh},
-    PAIR_END,
+    OF_BOTH("findings", finding_columns, STK_F_SIDE, .which = is_compared),
+    OF_BOTH("findings", finding_columns, STK_F_SIDE | STK_F_PAGE, .which = is_compared),
+    {"verdict", NULL, STK_U_ANY, .put = pair_verdict},
+    {"differences", NULL, STK_U_TEXT, .put = pair_differences},
+    {"verdict_text", NULL, STK_U_PROSE, .put = pair_text, .flags = STK_F_VERDICT},
+    {"verdict_text", NULL, STK_U_PROSE, .flags = STK_F_VIEW},
     {NULL}};
 
 static bool is_pair(const struct stk_jval *r)
-{
-    return stk_json_get(r, "before") && stk_pg_true(r, "comparable");
-}
-
-static bool is_apart(const struct stk_jval *r)
 {
     return stk_json_get(r, "before") && stk_json_get(r, "after");
 }
@@ -502,12 +491,6 @@ const struct stk_result_kind stk_profile_pair_kind = {.command = "report",
                                                       .subject = SIZE_MAX,
                                                       .fields = pair_fields,
                                                       .takes = is_pair};
-const struct stk_result_kind stk_profiles_apart_kind = {.command = "report",
-                                                        .page = "comparison",
-                                                        .doing = "Profiles compared",
-                                                        .subject = SIZE_MAX,
-                                                        .fields = apart_fields,
-                                                        .takes = is_apart};
 
 /* ---- any number, on a page ------------------------------------------------------------------ */
 

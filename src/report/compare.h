@@ -9,6 +9,7 @@ struct stk_compared_profile { /* all borrowed */
     const char *name;
     const struct stk_analysis *a;
     const struct stk_advice *advice;
+    bool compared; /* with another one: both are whole */
 };
 struct stk_compared_pair {
     struct stk_compared_profile before, after; /* with these names */
@@ -20,8 +21,7 @@ struct stk_compared_profiles {
 
 /* False: one of the runs failed, or was not recorded to its end. */
 bool stk_compared_whole(const struct stk_analysis *before, const struct stk_analysis *after);
-/* Of a struct stk_compared_pair: of two that can be compared, and of others. */
-extern const struct stk_result_kind stk_profile_pair_kind, stk_profiles_apart_kind;
+extern const struct stk_result_kind stk_profile_pair_kind; /* of a struct stk_compared_pair */
 /* Of a struct stk_compared_profiles: on a page. */
 extern const struct stk_result_kind stk_profiles_kind;
 

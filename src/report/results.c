@@ -26,7 +26,7 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_formats_kind, &stk_version_kind, &stk_bench_kind, &stk_benches_kind, &stk_search_kind,
     &stk_beside_kind, &stk_sweep_kind,
     &stk_stage_nodes_kind, &stk_forms_kind, &stk_sets_kind, &stk_stage_kind,
-    &stk_scale_kind,   &stk_job_kind,     &stk_profile_pair_kind, &stk_profiles_apart_kind,
+    &stk_scale_kind,   &stk_job_kind,     &stk_profile_pair_kind,
     &stk_watch_kind, &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
     &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,
     &stk_tune_kind,    &stk_tune_check_kind, NULL};

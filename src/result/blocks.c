@@ -294,19 +294,6 @@ const char *stk_pg_text(const struct stk_jval *obj, const char *name, const char
     return v && v->type == STK_JSTR ? v->str : otherwise;
 }
 
-void stk_pg_facts_of(struct stk_jw *w, const struct stk_jval *obj, const struct stk_pg_column *c,
-                     size_t n)
-{
-    stk_pg_facts(w);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(c[i].unit, "text") == 0)
-            stk_pg_fact_text(w, c[i].title, stk_pg_text(obj, c[i].name, NULL));
-        else
-            stk_pg_fact(w, c[i].title, stk_pg_get(obj, c[i].name), c[i].unit);
-    }
-    stk_jw_close(w, ']');
-}
-
 static bool is_text(const char *unit)
 {
     return strcmp(unit, "text") == 0 || strcmp(unit, "prose") == 0;
@@ -335,23 +322,6 @@ void stk_pg_cell(struct stk_jw *w, const struct stk_jval *row, const struct stk_
     stk_pg_put(w, stk_pg_at(row, c->name), c->unit);
 }
 
-void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const char *text,
-                     const struct stk_jval *rows, const struct stk_pg_column *c, size_t n)
-{
-    if (!stk_pg_has_rows(rows))
-        return;
-    stk_pg_table(w, id, title, text, c, n);
-    for (size_t i = 0; i < rows->len; i++) {
-        if (rows->item[i].type != STK_JOBJ)
-            continue;
-        stk_jw_open(w, '[');
-        for (size_t k = 0; k < n; k++)
-            stk_pg_cell(w, &rows->item[i], &c[k]);
-        stk_jw_close(w, ']');
-    }
-    stk_pg_table_end(w);
-}
-
 void stk_pg_values_of(struct stk_jw *w, const char *key, const struct stk_jval *rows,
                       const char *name)
 {
@@ -359,14 +329,6 @@ void stk_pg_values_of(struct stk_jw *w, const char *key, const struct stk_jval *
     for (size_t i = 0; stk_pg_has_rows(rows) && i < rows->len; i++)
         stk_pg_value(w, stk_pg_get(&rows->item[i], name));
     stk_jw_close(w, ']');
-}
-
-void stk_pg_series_of(struct stk_jw *w, const char *name, const char *as,
-                      const struct stk_jval *rows, const char *member)
-{
-    stk_pg_series(w, name, as);
-    stk_pg_values_of(w, "v", rows, member);
-    stk_jw_close(w, '}');
 }
 
 void stk_pg_x_of(struct stk_jw *w, const struct stk_pg_axis *axis, const struct stk_jval *rows,
@@ -388,14 +350,4 @@ bool stk_pg_any_of(const struct stk_jval *rows, const char *name)
     for (size_t i = 0; stk_pg_has_rows(rows) && i < rows->len; i++)
         any = any || isfinite(stk_pg_get(&rows->item[i], name));
     return any;
-}
-
-void stk_pg_notes_of(struct stk_jw *w, const struct stk_jval *obj, const char *name)
-{
-    const struct stk_jval *list = stk_pg_at(obj, name);
-    put_array(w, "notes");
-    for (size_t i = 0; stk_pg_has_rows(list) && i < list->len; i++)
-        if (list->item[i].type == STK_JSTR)
-            stk_jw_strn(w, list->item[i].str, list->item[i].len);
-    stk_jw_close(w, ']');
 }

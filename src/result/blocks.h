@@ -82,25 +82,14 @@ const struct stk_jval *stk_pg_at(const struct stk_jval *obj, const char *name);
 double stk_pg_get(const struct stk_jval *obj, const char *name); /* NaN: not a number */
 bool stk_pg_true(const struct stk_jval *obj, const char *name);
 const char *stk_pg_text(const struct stk_jval *obj, const char *name, const char *otherwise);
-/* The facts of the result that are known; columns name its members. */
-void stk_pg_facts_of(struct stk_jw *w, const struct stk_jval *obj, const struct stk_pg_column *c,
-                     size_t n);
-/* A table of an array of objects; nothing if it is empty or missing. */
-void stk_pg_table_of(struct stk_jw *w, const char *id, const char *title, const char *text,
-                     const struct stk_jval *rows, const struct stk_pg_column *c, size_t n);
 /* The numbers that the objects of an array have under that name. */
 void stk_pg_values_of(struct stk_jw *w, const char *key, const struct stk_jval *rows,
                       const char *name);
-/* A series of those numbers. */
-void stk_pg_series_of(struct stk_jw *w, const char *name, const char *as,
-                      const struct stk_jval *rows, const char *member);
 /* The x axis: what the objects have under that name. */
 void stk_pg_x_of(struct stk_jw *w, const struct stk_pg_axis *axis, const struct stk_jval *rows,
                  const char *name);
 bool stk_pg_has_rows(const struct stk_jval *rows); /* an array that is not empty */
 bool stk_pg_any_of(const struct stk_jval *rows, const char *name); /* one has that number */
-/* Adds the array of texts `name` of the result as its notes. */
-void stk_pg_notes_of(struct stk_jw *w, const struct stk_jval *obj, const char *name);
 /* Rows of a heat map: more are neither told apart on a screen nor drawn soon. Neighbours form groups
  * of that many; each cell is the largest of its group, so that one slow rank of many is seen. */
 #define STK_PG_HEAT_ROWS 256

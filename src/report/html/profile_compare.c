@@ -35,7 +35,7 @@ int stk_pg_profiles_compare(struct stk_page *page, struct stk_err *err)
         return 0;
     for (size_t i = 0; i < all->n; i++)
         profile[i] = (struct stk_compared_profile){all->name[i], &all->judged[i]->analysis,
-                                                   &all->judged[i]->advice};
+                                                   &all->judged[i]->advice, true};
     const struct stk_compared_profiles compared = {profile, all->n};
     int rc = stk_result_fill(&stk_profiles_kind, &compared, &arena, &result, err);
     if (!rc)

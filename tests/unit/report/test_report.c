@@ -409,9 +409,10 @@ static const char *compared_as(const struct stk_analysis *x, const struct stk_ad
     struct stk_buf out = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *result = NULL;
-    const struct stk_compared_pair pair = {{"before", x, was}, {"after", y, &advice}};
-    const struct stk_result_kind *kind =
-        stk_compared_whole(x, y) ? &stk_profile_pair_kind : &stk_profiles_apart_kind;
+    bool whole = stk_compared_whole(x, y);
+    const struct stk_compared_pair pair = {{"before", x, was, whole},
+                                           {"after", y, &advice, whole}};
+    const struct stk_result_kind *kind = &stk_profile_pair_kind;
     struct stk_screen s = {.columns = 80, .table_columns = 80, .out = &out};
     CHECK_INT(stk_result_fill(kind, &pair, &arena, &result, NULL), 0);
     stk_screen_draw(kind, result, &s);
