@@ -410,7 +410,7 @@ void stk_pl_rules_program(bool python, const char *exe, int argc, char *const *a
  * looked for, as an interpreter does. */
 size_t stk_pl_left_out(const char *path, size_t length, bool opened);
 
-/* ---- rules.c: files that are not recorded individually ---- */
+/* ---- left_out.c ---- */
 uint8_t stk_pl_place(const char *path, size_t n);  /* index of the place for such a folder */
 void stk_pl_places_name(struct stk_log_header *h); /* in a new log */
 
