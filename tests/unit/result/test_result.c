@@ -173,9 +173,9 @@ static void test_side_by_side(void)
     CHECK_STR(stk_buf_cstr(&out), "        ...lts/was.json        is        change\n"
                                   "  read         4.00 KiB  2.00 KiB    2.00x less\n"
                                   "  busy           50.0 %    75.0 %  +25.0 points\n\n"
-                                  "  jobs at once      a      b  -\n"
-                                  "  1             2.0 s      -  -\n"
-                                  "  2             3.0 s  1.0 s  -\n"
+                                  "  jobs at once       a       b  -\n"
+                                  "  1             2.00 s       -  -\n"
+                                  "  2             3.00 s  1.00 s  -\n"
                                   "  It is slow.\n");
     stk_arena_release(&arena);
     stk_buf_release(&out);
