@@ -599,11 +599,8 @@ static void notes(const void *base, struct stk_jw *w)
 {
     const struct stk_tune *t = base;
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < t->nnotes; i++) {
-        char note[sizeof t->note[0] + 1];
-        snprintf(note, sizeof note, "%s.", t->note[i]);
-        stk_jw_str(w, note);
-    }
+    for (size_t i = 0; i < t->nnotes; i++)
+        stk_jw_str(w, t->note[i]);
     stk_jw_close(w, ']');
 }
 
@@ -630,8 +627,7 @@ STK_TEXT_OF(best_id, struct stk_tune, r->best ? r->candidate[r->best].id : NULL)
 static const struct stk_result_field tune_fields[] = {
     {"name", NULL, STK_U_TEXT, TUNE(name)},
     {"measured", NULL, STK_U_COUNT, .number = changes_measured, .flags = STK_F_HEAD,
-     .say = "% change(s) measured on this storage", .meaning = "changes"},
-    {"ended", "ended", STK_U_TEXT, .put = ended, .flags = STK_F_HEAD},
+     .say = "% change(s) measured", .meaning = "changes"},
     {"files", "files", STK_U_COUNT, TUNE(files), .row = "data", .say = "% file(s)",
      .flags = STK_F_IF_SET},
     {"bytes", "bytes", STK_U_BYTES, TUNE(bytes), .joins = ", %"},
@@ -642,6 +638,7 @@ static const struct stk_result_field tune_fields[] = {
     {"steps_per_run", "steps per run", STK_U_COUNT, TUNE(steps),
      .joins = ", for runs of % step(s) or more"},
     {"ranks", "ranks", STK_U_COUNT, TUNE(ranks), .joins = " of % ranks", .flags = STK_F_IF_MANY},
+    {"ended", "ended", STK_U_TEXT, .put = ended, .joins = "; %"},
     {"least", "least gain", STK_U_SHARE, TUNE(least), .flags = STK_F_PAGE,
      .meaning = "a gain below this is not worth a change"},
     {"via", "runs were made", STK_U_TEXT, .put = via, .flags = STK_F_PAGE},
@@ -711,8 +708,7 @@ const struct stk_result_kind stk_tune_kind = {.command = "tune",
                                               .takes = has_candidates,
                                               .subject_of = subject_of,
                                               .caveat = caveat,
-                                              .findings = put_gains,
-                                              .fits = true};
+                                              .findings = put_gains};
 
 /* ---- a command before and after a change ---------------------------------------------------- */
 

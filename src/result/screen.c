@@ -474,6 +474,8 @@ static void put_texts(const struct stk_result_field *f, const struct stk_jval *l
             continue;
         stk_buf_printf(&line, "%s%s", f->say ? f->say : "", list->item[i].str);
         stk_buf_puts(s->out, f->flags & STK_F_WARN ? STK_WARN : "");
+        if (f->flags & STK_F_WRAP && line.len && line.data[line.len - 1] != '.')
+            stk_buf_putc(&line, '.');
         if (f->flags & STK_F_WRAP)
             stk_report_wrapped(stk_buf_cstr(&line), INDENT, s->columns, s->out);
         else
