@@ -333,6 +333,8 @@ enum stk_caps {
     STK_CAN_STREAM = 1 << 13,    /* list() reports a record before it looks past it */
     STK_CAN_PICK = 1 << 15,      /* files hold arrays that the user may select by name */
     STK_CAN_EMPTY = 1 << 16,     /* an empty file has no samples: writers leave such files */
+    STK_CAN_BE_FOLDER = 1 << 17, /* a store of it may be a folder named like a file (lmdb) */
+    STK_CAN_BE_ARRAYS = 1 << 18, /* its files hold arrays (npy, npz, hdf5) */
     STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };
 

@@ -628,7 +628,7 @@ const struct stk_format stk_format_lmdb = {
     .side = side,
 #ifdef STK_HAVE_LMDB
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_BE_ONE | STK_CAN_COMPRESS |
-            STK_CAN_CODEC | STK_CAN_OWN_FILE | STK_CAN_CRASH,
+            STK_CAN_CODEC | STK_CAN_OWN_FILE | STK_CAN_CRASH | STK_CAN_BE_FOLDER,
     .bid = bid,
     .list = list,
     .prepare = prepare,
@@ -639,6 +639,7 @@ const struct stk_format stk_format_lmdb = {
     .abort = abandon,
 #else
     .missing = true,
+    .caps = STK_CAN_BE_FOLDER,
 #endif
     .use = &use,
 };

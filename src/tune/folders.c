@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/dir.h"
@@ -16,8 +15,6 @@
 #include "model/measure.h"
 #include "record/launch.h"
 #include "tune/priv.h"
-
-#define SPARE_BYTES (64u << 20) /* stay free */
 
 /* ---- beside the data ------------------------------------------------------------------------ */
 
@@ -31,8 +28,8 @@ static bool is_below(const char *path, const char *folder)
 static char *dataset_of(const struct stk_tuner *t, const char *data)
 {
     char *root = strdup(data);
-    for (size_t i = 0; root && i < t->plan->nactions; i++) {
-        const struct stk_action *a = &t->plan->action[i];
+    for (size_t i = 0; root && i < t->plan.nactions; i++) {
+        const struct stk_action *a = &t->plan.action[i];
         if ((a->kind == STK_ACT_LOADER || a->kind == STK_ACT_PACK) && a->path &&
             is_below(root, a->path)) {
             free(root);
@@ -49,15 +46,15 @@ static char *beside(struct stk_tuner *t, const char *data)
     char *up = root ? stk_place_beside(data, root, &inside) : NULL;
     free(root);
     if (up && inside)
-        stk_tune_note(t->out, "%.200s " STK_PLACE_SEEN, up, STK_TUNE_PREFIX);
+        stk_tune_note(t, "%.200s " STK_PLACE_SEEN, up, STK_TUNE_PREFIX);
     return up;
 }
 
-static int make_work(struct stk_tuner *t, struct stk_err *err)
+static int make_work(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_err *err)
 {
     /* Checkpoints may go to other storage, where copies of the data have no business. */
-    const char *data = t->s.source && !t->plan->data ? t->s.source : t->s.save;
-    char *up = t->plan->beside ? strdup(t->plan->beside) : beside(t, data);
+    const char *data = s->source && !t->plan.data ? s->source : s->save;
+    char *up = t->plan.beside ? strdup(t->plan.beside) : beside(t, data);
     int rc = stk_folder_temp(&t->work, up ? up : ".", STK_TUNE_PREFIX, err);
     if (!rc)
         rc = stk_folder_lock(&t->work, err);
@@ -73,7 +70,7 @@ static int make_work(struct stk_tuner *t, struct stk_err *err)
 
 static const char *same_in(struct stk_tuner *t, const char *dir)
 {
-    return stk_tune_text(t, "%s/%s", dir, stk_base_name(t->work.path));
+    return stk_tune_text(&t->out->arena, "%s/%s", dir, stk_base_name(t->work.path));
 }
 
 bool stk_tune_saves(const struct stk_workload *w)
@@ -94,18 +91,18 @@ static char *nearest(const char *dir)
     return real;
 }
 
-static void name_saves(struct stk_tuner *t)
+static void name_saves(struct stk_tuner *t, const struct stk_workload *w)
 {
-    if (!stk_tune_saves(&t->s.w))
+    if (!stk_tune_saves(w))
         return;
-    char *dir = nearest(t->s.w.checkpoint.dir);
+    char *dir = nearest(w->checkpoint.dir);
     if (dir && access(dir, W_OK | X_OK) == 0)
-        t->saves_path = same_in(t, dir);
+        t->saves = same_in(t, dir);
     else
-        t->saves_path = stk_tune_text(t, "%s", t->work.path);
+        t->saves = stk_tune_text(&t->out->arena, "%s", t->work.path);
     free(dir);
-    if (t->saves_path && strcmp(t->saves_path, t->work.path) != 0)
-        t->folder[t->nfolders++] = t->saves_path;
+    if (t->saves && strcmp(t->saves, t->work.path) != 0)
+        t->folder[t->nfolders++] = t->saves;
 }
 
 /* Jobs of Slurm may run on other nodes, where no folder of the call is: bench makes and removes its
@@ -114,35 +111,25 @@ const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_c
 {
     bool elsewhere = c && c->kind->helps == STK_HELPS_SAVES;
     if (!elsewhere)
-        return t->saves_path;
-    return t->plan->via == &stk_executor_local ? t->folder[c->near] : NULL;
+        return t->saves;
+    return t->plan.via == &stk_executor_local ? t->folder[c->near] : NULL;
 }
 
-static int name_others(struct stk_tuner *t, struct stk_err *err)
+static int name_others(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_err *err)
 {
-    for (; t->nfolders < t->s.nnear; t->nfolders++)
-        if (!(t->folder[t->nfolders] = same_in(t, t->s.near[t->nfolders].path)))
+    for (; t->nfolders < s->nnear; t->nfolders++)
+        if (!(t->folder[t->nfolders] = same_in(t, s->near[t->nfolders].path)))
             return stk_err_nomem(err, 4096);
-    name_saves(t);
+    name_saves(t, &s->w);
     return 0;
 }
 
-int stk_tune_open_folders(struct stk_tuner *t, struct stk_err *err)
+int stk_tune_enter(const char *folder, struct stk_err *err)
 {
+    struct stk_folder f = STK_FOLDER_INIT;
     bool made;
-    for (size_t i = 0; i < t->s.nnear; i++)
-        (void)stk_folder_find(&t->there[i], t->folder[i], STK_TUNE_SPEC, NULL, NULL);
-    if (!t->saves_path || strcmp(t->saves_path, t->work.path) == 0)
-        return 0;
-    return stk_folder_take(&t->saves, t->saves_path, false, &made, err);
-}
-
-int stk_tune_enter_near(struct stk_tuner *t, size_t i, const char **path, struct stk_err *err)
-{
-    struct stk_folder *f = &t->there[i];
-    bool made;
-    int rc = f->fd >= 0 ? 0 : stk_folder_take(f, t->folder[i], false, &made, err);
-    *path = rc ? NULL : f->path;
+    int rc = folder ? stk_folder_take(&f, folder, false, &made, err) : 0;
+    stk_folder_release(&f);
     return rc;
 }
 
@@ -163,9 +150,9 @@ void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *inde
     stk_places_free(place);
 }
 
-static void note_indexes(struct stk_tuner *t)
+static void note_indexes(struct stk_tuner *t, const struct stk_tune_subject *s)
 {
-    const char *data[] = {t->s.source, t->s.save}, *index[STK_TUNE_PLACES];
+    const char *data[] = {s->source, s->save}, *index[STK_TUNE_PLACES];
     for (size_t i = 0; i < 2; i++) {
         stk_tune_indexes_of(&t->out->arena, data[i], index);
         for (size_t k = 0; k < STK_TUNE_PLACES; k++)
@@ -186,12 +173,12 @@ void stk_tune_remove_indexes(struct stk_tuner *t)
         stk_tune_remove_index(t->index[i]);
 }
 
-int stk_tune_folders(struct stk_tuner *t, struct stk_err *err)
+int stk_tune_folders(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_err *err)
 {
-    int rc = make_work(t, err);
-    rc = rc ? rc : name_others(t, err);
+    int rc = make_work(t, s, err);
+    rc = rc ? rc : name_others(t, s, err);
     if (!rc)
-        note_indexes(t);
+        note_indexes(t, s);
     return rc;
 }
 
@@ -227,25 +214,14 @@ static bool is_made(void *user, const char *name)
     bool made = is_first(name);
     for (size_t i = 0; !made && i < sizeof own / sizeof *own; i++)
         made = begins(name, own[i]);
-    for (size_t i = 0; !made && i < t->out->n; i++)
-        made = begins(name, t->out->candidate[i].id);
+    for (size_t i = 0; !made && i < t->npoints; i++)
+        made = begins(name, t->point[i]);
     return made;
-}
-
-void stk_tune_release_folders(struct stk_tuner *t)
-{
-    stk_folder_release(&t->work);
-    stk_folder_release(&t->saves);
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        stk_folder_release(&t->there[i]);
 }
 
 /* Also the folders of an earlier call: storage that it tried may not be tried now. */
 static void remove_all(struct stk_tuner *t, struct stk_left *left)
 {
-    stk_folder_release(&t->saves);
-    for (size_t i = 0; i < STK_TUNE_NEAR; i++)
-        stk_folder_release(&t->there[i]);
     for (size_t i = 0; i < t->nfolders; i++) {
         struct stk_folder f = STK_FOLDER_INIT;
         if (is_ours(t->folder[i]) &&
@@ -253,12 +229,12 @@ static void remove_all(struct stk_tuner *t, struct stk_left *left)
             stk_folder_destroy_ours(&f, STK_TUNE_SPEC, is_made, t, left);
         stk_folder_release(&f);
         if (!left->n && stk_may_exist(AT_FDCWD, t->folder[i]))
-            stk_tune_note(t->out, "%.250s could not be removed", t->folder[i]);
+            stk_tune_note(t, "%.250s could not be removed", t->folder[i]);
     }
     if (t->work.fd >= 0)
         stk_folder_destroy_ours(&t->work, STK_TUNE_SPEC, is_made, t, left);
     if (t->work.fd >= 0 && !left->n && stk_may_exist(AT_FDCWD, t->work.path))
-        stk_tune_note(t->out, "%.250s could not be removed", t->work.path);
+        stk_tune_note(t, "%.250s could not be removed", t->work.path);
 }
 
 void stk_tune_remove(struct stk_tuner *t)
@@ -266,7 +242,7 @@ void stk_tune_remove(struct stk_tuner *t)
     struct stk_left left = {0};
     remove_all(t, &left);
     if (left.n)
-        stk_tune_note(t->out, "%.250s was not removed: tune did not make it", left.first);
+        stk_tune_note(t, "%.250s was not removed: tune did not make it", left.first);
 }
 
 /* A call that was killed before it had described its folder, or while it profiled or checked a
@@ -297,7 +273,7 @@ static int clean_bare(const char *dir, int rc, struct stk_err *err)
 static int clean(struct stk_tuner *t, struct stk_left *left, struct stk_err *err)
 {
     int rc = stk_folder_lock(&t->work, err);
-    if (!rc && t->own.via->cancel)
+    if (!rc && t->plan.via->cancel)
         rc = stk_tune_cancel(&t->work, err);
     if (rc)
         return rc;
@@ -319,15 +295,4 @@ int stk_tune_clean(const char *dir, struct stk_left *left, struct stk_err *err)
     stk_tune_end(&t);
     stk_tune_release(&out);
     return rc;
-}
-
-/* ---- space ---------------------------------------------------------------------------------- */
-
-uint64_t stk_tune_free_bytes(const char *path)
-{
-    struct statvfs fs;
-    if (statvfs(path, &fs) != 0)
-        return 0;
-    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
-    return room > SPARE_BYTES ? room - SPARE_BYTES : 0;
 }

@@ -10,9 +10,7 @@
 #include "base/file.h"
 #include "dataset/dataset.h"
 #include "stoker.h"
-#include "tune/files.h"
-#include "tune/tune.h"
-#include "tune/unpack.h"
+#include "tune/priv.h"
 
 #define REQUEST (256u << 10) /* the buffer of TensorFlow, and more than most others have */
 #define BATCH   32u

@@ -1,7 +1,7 @@
 /*
- * state.c - tune.json in the folder of a call: what its stages have found, the other folders that
- * belong to it, and the run of each point, for jobs. A resume loads it and goes on behind the last
- * stage. And the beacon that says what happens now.
+ * state.c - tune.json in the folder of a call: what its stages have found, each by its table of
+ * fields, the other folders that belong to it, and the run of each point, for jobs. A resume loads it
+ * and goes on behind the last stage. And the beacon that says what happens now.
  */
 #include <math.h>
 #include <stdio.h>
@@ -114,40 +114,54 @@ static const struct stk_jfield unpack_fields[] = {
     {0},
 };
 
+#define LOOK(type, name, member)  {STK_JFIELD(type, name, struct stk_tune_look, member)}
+#define PILOT(type, name, member) {STK_JFIELD(type, name, struct stk_tune_pilot, member)}
+
+static const struct stk_jfield look_fields[] = {
+    LOOK(TEXT, "format", format),
+    LOOK(FLAG, "arrays", arrays),
+    LOOK(TEXT, "packs_as", packs_as),
+    LOOK(TEXT, "decode", decode),
+    LOOK(REAL, "decode_s", decode_s),
+    {STK_JFIELD(STRUCT, "unpack", struct stk_tune_look, unpack), .table = unpack_fields},
+    {0},
+};
+
+static const struct stk_jfield pilot_fields[] = {
+    PILOT(UNSIGNED, "steps", steps),
+    PILOT(UNSIGNED, "memory_bytes", peak_bytes),
+    PILOT(FLAG, "cached", cached),
+    PILOT(REAL, "epoch_s", epoch_s),
+    PILOT(REAL, "wait_share", wait_share),
+    PILOT(REAL, "save_share", save_share),
+    PILOT(REAL, "compute_s", compute_s),
+    PILOT(REAL, "open_s", open_s),
+    PILOT(REAL, "request_s", request_s),
+    PILOT(REAL, "request_bytes", request_bytes),
+    PILOT(REAL, "run_s", run_s),
+    PILOT(REAL, "run_cost_s", run_cost_s),
+    {0},
+};
+
 static const struct stk_jfield subject_fields[] = {
     SUBJECT(TEXT, "source", source),
     SUBJECT(TEXT, "save", save),
     SUBJECT(UNSIGNED, "files", files),
     SUBJECT(UNSIGNED, "bytes", bytes),
     SUBJECT(REAL, "newest_s", newest_s),
-    {STK_JFIELD(STRUCT, "whole", struct stk_tune_subject, whole), .table = whole_fields},
-    SUBJECT(TEXT, "format", format),
-    SUBJECT(FLAG, "arrays", arrays),
-    SUBJECT(TEXT, "packs_as", packs_as),
-    SUBJECT(TEXT, "decode", decode),
-    SUBJECT(REAL, "decode_s", decode_s),
-    {STK_JFIELD(STRUCT, "unpack", struct stk_tune_subject, unpack), .table = unpack_fields},
     SUBJECT(FLAG, "cold", cold),
-    SUBJECT(FLAG, "cached", cached),
+    {STK_JFIELD(STRUCT, "whole", struct stk_tune_subject, whole), .table = whole_fields},
     {STK_JFIELD_ARRAY(STRUCT, "near", struct stk_tune_subject, near, nnear), .table = near_fields,
      .init = &any_near},
+    {STK_JFIELD(STRUCT, "look", struct stk_tune_subject, look), .table = look_fields},
+    {STK_JFIELD(STRUCT, "pilot", struct stk_tune_subject, pilot), .table = pilot_fields},
     {STK_JFIELD(STRUCT, "storage", struct stk_tune_subject, storage), .table = storage_fields},
-    SUBJECT(UNSIGNED, "memory_bytes", peak_bytes),
-    SUBJECT(UNSIGNED, "steps", steps),
-    SUBJECT(REAL, "epoch_s", epoch_s),
-    SUBJECT(REAL, "wait_share", wait_share),
-    SUBJECT(REAL, "save_share", save_share),
-    SUBJECT(REAL, "compute_s", compute_s),
-    SUBJECT(REAL, "open_s", open_s),
-    SUBJECT(REAL, "request_s", request_s),
-    SUBJECT(REAL, "request_bytes", request_bytes),
     {0},
 };
 
 /* ---- the candidates ------------------------------------------------------------------------- */
 
-#define CHANGE(type, name, member)    {STK_JFIELD(type, name, struct stk_tune_change, member)}
-#define CANDIDATE(type, name, member) {STK_JFIELD(type, name, struct stk_tune_candidate, member)}
+#define CHANGE(type, name, member) {STK_JFIELD(type, name, struct stk_tune_change, member)}
 
 static const char *const uses[] = {[STK_USE_NOTHING] = "nothing", [STK_USE_LOADER] = "loader",
                                    [STK_USE_DATA] = "data",       [STK_USE_INDEX] = "index",
@@ -162,16 +176,6 @@ const char *stk_tune_verdict_name(enum stk_tune_verdict v)
     return verdicts[v];
 }
 
-static const struct stk_jfield copy_fields[] = {
-    {STK_JFIELD(TEXT, "path", struct stk_tune_copy, path)},
-    {STK_JFIELD(TEXT, "at", struct stk_tune_copy, at)},
-    {STK_JFIELD(REAL, "seconds", struct stk_tune_copy, prepare_s)},
-    {STK_JFIELD(UNSIGNED, "bytes", struct stk_tune_copy, bytes)},
-    {STK_JFIELD(UNSIGNED, "files", struct stk_tune_copy, files)},
-    {0},
-};
-
-static const struct stk_tune_change any_change = {.copy.prepare_s = NAN};
 static const struct stk_jfield change_fields[] = {
     {STK_JFIELD(TEXT, "kind", struct stk_tune_change, kind_id), .required = true},
     CHANGE(CHARS, "id", id),
@@ -188,18 +192,33 @@ static const struct stk_jfield change_fields[] = {
     CHANGE(TEXT, "named", named),
     CHANGE(UNSIGNED, "memory_bytes", memory_bytes),
     CHANGE(UNSIGNED, "cpus", cpus),
-    {STK_JFIELD(STRUCT, "copy", struct stk_tune_change, copy), .table = copy_fields},
+    CHANGE(TEXT, "makes", makes),
     {0},
 };
 
 static const struct stk_jfield candidate_fields[] = {
-    {STK_JFIELD(CHARS, "id", struct stk_tune_candidate, id), .required = true},
-    CANDIDATE(CHARS, "label", label),
-    {STK_JFIELD_ARRAY(STRUCT, "changes", struct stk_tune_candidate, change, nchanges),
-     .table = change_fields, .init = &any_change},
-    {STK_JFIELD(WORD, "verdict", struct stk_tune_candidate, verdict), .words = verdicts},
-    CANDIDATE(CHARS, "why", why),
-    CANDIDATE(REAL, "predicted_s", predicted_s),
+    {STK_JFIELD(CHARS, "id", struct stk_tune_proposal, id), .required = true},
+    {STK_JFIELD(CHARS, "label", struct stk_tune_proposal, label)},
+    {STK_JFIELD_ARRAY(STRUCT, "changes", struct stk_tune_proposal, change, nchanges),
+     .table = change_fields},
+    {0},
+};
+
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+/* With the candidate that needs it. */
+struct made {
+    const char *id;
+    struct stk_tune_copy copy;
+};
+#define MADE(type, name, member) {STK_JFIELD(type, name, struct made, member)}
+static const struct stk_jfield copy_fields[] = {
+    {STK_JFIELD(TEXT, "id", struct made, id), .required = true},
+    MADE(TEXT, "path", copy.path),
+    MADE(TEXT, "at", copy.at),
+    MADE(REAL, "seconds", copy.prepare_s),
+    MADE(UNSIGNED, "bytes", copy.bytes),
+    MADE(UNSIGNED, "files", copy.files),
     {0},
 };
 
@@ -220,6 +239,7 @@ static const struct stk_jfield part_fields[] = {
     {STK_JFIELD(FLAG, "evaluated", struct stk_tune_part, evaluated)},
     {STK_JFIELD(FLAG, "classes", struct stk_tune_part, classes)},
     {STK_JFIELD(TEXT, "decode", struct stk_tune_part, decode)},
+    {STK_JFIELD(TEXT, "packed", struct stk_tune_part, packed), .required = true},
     FIELD("field", struct stk_tune_part, field[0]),
     FIELD("second_field", struct stk_tune_part, field[1]),
     {0},
@@ -227,12 +247,12 @@ static const struct stk_jfield part_fields[] = {
 _Static_assert(STK_FIELDS == 2, "each has its row");
 
 static const struct stk_jfield parts_fields[] = {
-    {STK_JFIELD_ARRAY(STRUCT, "parts", struct stk_tune, part, nparts), .table = part_fields},
-    {STK_JFIELD(TEXT, "packed", struct stk_tune, packed)},
-    {STK_JFIELD(TEXT, "sides", struct stk_tune, sides)},
-    {STK_JFIELD(TEXT, "sides_packed", struct stk_tune, sides_packed)},
-    FIELD("sides_field", struct stk_tune, sides_field[0]),
-    FIELD("sides_second_field", struct stk_tune, sides_field[1]),
+    {STK_JFIELD_ARRAY(STRUCT, "parts", struct stk_tune_parts, part, nparts), .table = part_fields},
+    {STK_JFIELD(TEXT, "packed", struct stk_tune_parts, packed)},
+    {STK_JFIELD(TEXT, "sides", struct stk_tune_parts, sides)},
+    {STK_JFIELD(TEXT, "sides_packed", struct stk_tune_parts, sides_packed)},
+    FIELD("sides_field", struct stk_tune_parts, sides_field[0]),
+    FIELD("sides_second_field", struct stk_tune_parts, sides_field[1]),
     {0},
 };
 
@@ -243,9 +263,7 @@ static const char *const stages[] = {[STK_TUNE_BEGUN] = "begun", [STK_TUNE_KNOWN
 
 static const struct stk_jfield call_fields[] = {
     {STK_JFIELD(WORD, "stage", struct stk_tuner, stage), .words = stages, .required = true},
-    {STK_JFIELD(TEXT, "saves", struct stk_tuner, saves_path)},
-    {STK_JFIELD(REAL, "run_s", struct stk_tuner, run_s)},
-    {STK_JFIELD(REAL, "run_cost_s", struct stk_tuner, run_cost_s)},
+    {STK_JFIELD(TEXT, "saves", struct stk_tuner, saves)},
     {0},
 };
 
@@ -256,16 +274,15 @@ static const struct stk_jfield made_fields[] = {
     {0},
 };
 
-/* What stands beside these: the kind of file, its executor, sentences, and the candidates, without
- * combinations, which follow from the runs. */
+/* What stands beside these: the kind of file, its executor, sentences, the candidates (without
+ * combinations, which follow from the runs), and copies. */
 struct beside {
     const char *kind, *via;
     const char **notes;
-    struct stk_tune_candidate *candidate;
-    size_t n;
+    struct stk_tune_proposal *candidate;
+    struct made *made;
+    size_t n, nmade;
 };
-static const struct stk_tune_candidate any_candidate = {.verdict = STK_TUNE_UNCLEAR,
-                                                        .predicted_s = NAN};
 static const struct stk_jfield head_fields[] = {
     {STK_JFIELD(TEXT, "kind", struct beside, kind)},
     {STK_JFIELD(TEXT, "via", struct beside, via)},
@@ -274,21 +291,24 @@ static const struct stk_jfield head_fields[] = {
 static const struct stk_jfield beside_fields[] = {
     {STK_JFIELD_WORDS("notes", struct beside, notes)},
     {STK_JFIELD_LIST(STRUCT, "candidates", struct beside, candidate, n), .table = candidate_fields,
-     .init = &any_candidate, .room = STK_TUNE_MAX},
+     .room = STK_TUNE_MAX},
+    {STK_JFIELD_LIST(STRUCT, "copies", struct beside, made, nmade), .table = copy_fields,
+     .room = STK_TUNE_MAX},
     {0},
 };
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-static int put_points(struct stk_tuner *t, struct stk_jw *w, struct stk_err *err)
+static int put_points(struct stk_tuner *t, const struct stk_tune_found *f, struct stk_jw *w,
+                      struct stk_err *err)
 {
     int rc = 0;
     stk_jw_key(w, "points");
     stk_jw_open(w, '{');
-    for (size_t i = 0; i < t->out->n && !rc; i++) {
+    for (size_t i = 0; i < f->list.n && !rc; i++) {
         struct stk_bench_job job;
-        rc = stk_tune_job(t, &t->out->candidate[i], &job, err);
-        stk_jw_key(w, t->out->candidate[i].id);
+        rc = stk_tune_job(t, f, i, &job, err);
+        stk_jw_key(w, f->list.item[i].id);
         stk_jfields_write(stk_bench_job_fields, &job, w);
     }
     stk_jw_close(w, '}');
@@ -302,41 +322,40 @@ static void put_table(struct stk_jw *w, const char *key, const struct stk_jfield
     stk_jfields_write(table, from, w);
 }
 
-static void put_beside(const struct stk_tuner *t, struct stk_jw *w, struct stk_err *err, int *rc)
+static void put_beside(const struct stk_tuner *t, const struct stk_tune_found *f, struct stk_jw *w)
 {
     const struct stk_tune *out = t->out;
     const char *note[STK_TUNE_NOTES + 1] = {0};
-    struct beside b = {.kind = STATE_KIND, .via = t->plan->via->name, .notes = note};
-    b.candidate = calloc(STK_TUNE_MAX, sizeof *b.candidate);
-    if (!b.candidate)
-        *rc = stk_err_nomem(err, STK_TUNE_MAX * sizeof *b.candidate);
-    for (size_t i = 0; i < t->noted; i++)
+    struct made made[STK_TUNE_MAX];
+    struct beside b = {.kind = STATE_KIND, .via = t->plan.via->name, .notes = note, .made = made,
+                       .candidate = f->list.item + 1};
+    for (size_t i = 0; i < out->nnotes; i++)
         note[i] = out->note[i];
-    for (size_t i = 1; b.candidate && i < out->n; i++)
-        if (out->candidate[i].nchanges == 1)
-            b.candidate[b.n++] = out->candidate[i];
+    while (b.n + 1 < f->list.n && f->list.item[b.n + 1].nchanges == 1)
+        b.n++;
+    for (size_t i = 1; f->copy && i <= b.n; i++)
+        if (!isnan(f->copy[i].prepare_s))
+            made[b.nmade++] = (struct made){f->list.item[i].id, f->copy[i]};
     stk_jfields_put(head_fields, &b, w);
     stk_jfields_put(beside_fields, &b, w);
-    free(b.candidate);
 }
 
-int stk_tune_write_state(struct stk_tuner *t, struct stk_err *err)
+int stk_tune_write_state(struct stk_tuner *t, const struct stk_tune_found *f, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
-    int rc = 0;
     stk_jw_init(&w, &b, true);
     stk_jw_open(&w, '{');
-    put_beside(t, &w, err, &rc);
+    put_beside(t, f, &w);
     stk_jfields_put(made_fields, t, &w);
     stk_jfields_put(call_fields, t, &w);
-    put_table(&w, "plan", plan_fields, t->plan);
+    put_table(&w, "plan", plan_fields, &t->plan);
     put_table(&w, "script", script_fields, &t->out->script);
     stk_jw_key(&w, "workload");
-    stk_workload_save(&t->s.w, &w);
-    put_table(&w, "subject", subject_fields, &t->s);
-    put_table(&w, "datasets", parts_fields, t->out);
-    rc = rc ? rc : put_points(t, &w, err);
+    stk_workload_save(&f->subject.w, &w);
+    put_table(&w, "subject", subject_fields, &f->subject);
+    put_table(&w, "datasets", parts_fields, &f->parts);
+    int rc = put_points(t, f, &w, err);
     stk_jw_close(&w, '}');
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
@@ -378,29 +397,33 @@ static int unknown(struct stk_err *err, const char *what, const char *name)
                        name);
 }
 
-/* Other copies may fit, and a larger budget allows more. */
-static int take_candidate(struct stk_tuner *t, const struct stk_tune_candidate *from,
-                          struct stk_err *err)
+static int take_candidate(const struct stk_tune_subject *s, const struct stk_tune_proposal *from,
+                          struct stk_tune_list *list, struct stk_err *err)
 {
-    struct stk_tune_candidate *c = stk_tune_add(t->out);
+    struct stk_tune_proposal *c = stk_tune_add(list);
     if (!c || from->nchanges != 1)
         return unknown(err, "candidate", from->id);
-    const struct stk_tune_change *x = &from->change[0];
-    bool chosen = t->plan->choice && strcmp(t->plan->choice, from->id) == 0;
-    memcpy(c->id, from->id, sizeof c->id);
-    memcpy(c->label, from->label, sizeof c->label);
-    c->nchanges = 1;
-    c->change[0] = *x;
-    c->change[0].kind = stk_tune_kind_find(x->kind_id);
-    c->predicted_s = from->predicted_s;
-    if (from->verdict == STK_TUNE_DROPPED && !chosen) {
-        c->verdict = STK_TUNE_DROPPED;
-        memcpy(c->why, from->why, sizeof c->why);
+    *c = *from;
+    struct stk_tune_change *x = &c->change[0];
+    x->kind = stk_tune_kind_find(x->kind_id);
+    x->single = list->n - 1;
+    return !x->kind                          ? unknown(err, "kind", x->kind_id)
+           : x->where && x->near >= s->nnear ? unknown(err, "place", x->where)
+                                             : 0;
+}
+
+static int take_copies(const struct beside *b, struct stk_tune_found *f, struct stk_err *err)
+{
+    if (!b->nmade)
+        return 0;
+    f->copy = stk_arena_alloc(f->list.arena, f->list.n * sizeof *f->copy);
+    for (size_t i = 0; f->copy && i < f->list.n; i++) {
+        f->copy[i] = (struct stk_tune_copy){.prepare_s = NAN};
+        for (size_t k = 0; k < b->nmade; k++)
+            if (strcmp(b->made[k].id, f->list.item[i].id) == 0)
+                f->copy[i] = b->made[k].copy;
     }
-    bool place = !x->where || x->near < t->s.nnear;
-    return !c->change[0].kind ? unknown(err, "kind", x->kind_id)
-           : !place           ? unknown(err, "place", x->where)
-                              : 0;
+    return f->copy ? 0 : stk_err_nomem(err, f->list.n);
 }
 
 static bool is_index(const char *path)
@@ -417,29 +440,32 @@ static int take_made(struct stk_tuner *t, const struct stk_jval *v, struct stk_e
         rc = is_index(t->index[i]) ? 0 : unknown(err, "index", t->index[i]);
     rc = rc ? rc : stk_jfields_read(head_fields, v, STK_TUNE_SPEC, &t->out->arena, &b, err);
     const struct stk_executor *via = b.via ? stk_executor_find(b.via) : NULL;
-    t->own.via = via ? via : &stk_executor_local;
+    t->plan.via = via ? via : &stk_executor_local;
     return rc;
 }
 
-static int take_beside(struct stk_tuner *t, const struct beside *b, struct stk_err *err)
+static int take_beside(struct stk_tuner *t, const struct beside *b, struct stk_tune_found *f,
+                       struct stk_err *err)
 {
-    int rc = 0;
+    int rc = stk_tune_list_new(&t->out->arena, &f->list, err);
     for (const char **note = b->notes; note && *note; note++)
-        stk_tune_note(t->out, "%s", *note);
-    t->noted = t->out->nnotes;
+        stk_tune_note(t, "%s", *note);
     for (size_t i = 0; i < b->n && !rc; i++)
-        rc = take_candidate(t, &b->candidate[i], err);
-    for (size_t i = 0; i < t->s.nnear; i++)
-        t->s.near[i].fs = stk_fs_of_path(t->s.near[i].path);
-    return rc || t->nfolders >= t->s.nnear ? rc : unknown(err, "folder", "");
+        rc = take_candidate(&f->subject, &b->candidate[i], &f->list, err);
+    for (size_t i = 0; i < f->subject.nnear; i++)
+        f->subject.near[i].fs = stk_fs_of_path(f->subject.near[i].path);
+    rc = rc || t->nfolders >= f->subject.nnear ? rc : unknown(err, "folder", "");
+    return rc ? rc : take_copies(b, f, err);
 }
 
-int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *err)
+int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_tune_found *f,
+                        struct stk_err *err)
 {
     struct stk_jval *v = NULL;
     struct beside b = {0};
-    t->s.storage = any_near.storage;
-    int rc = read_file(&t->work, dir, &t->out->arena, &v, err);
+    struct stk_arena *arena = &t->out->arena;
+    f->subject.storage = any_near.storage;
+    int rc = read_file(&t->work, dir, arena, &v, err);
     if (rc)
         return rc;
     if (!stk_json_get(v, "stage"))
@@ -447,15 +473,14 @@ int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_err *er
                            "was left by an earlier version of stoker, which alone can continue "
                            "it; --clean removes it");
     rc = take_made(t, v, err);
-    rc = rc ? rc : stk_jfields_read(call_fields, v, STK_TUNE_SPEC, &t->out->arena, t, err);
-    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, &t->out->arena, &b, err);
-    rc = rc ? rc : read_table(t, v, "plan", plan_fields, &t->own, err);
+    rc = rc ? rc : stk_jfields_read(call_fields, v, STK_TUNE_SPEC, arena, t, err);
+    rc = rc ? rc : stk_jfields_read(beside_fields, v, STK_TUNE_SPEC, arena, &b, err);
+    rc = rc ? rc : read_table(t, v, "plan", plan_fields, &t->plan, err);
     rc = rc ? rc : read_table(t, v, "script", script_fields, &t->out->script, err);
-    rc = rc ? rc : stk_workload_load(&t->s.w, stk_json_get(v, "workload"), err);
-    rc = rc ? rc : read_table(t, v, "subject", subject_fields, &t->s, err);
-    rc = rc ? rc : read_table(t, v, "datasets", parts_fields, t->out, err);
-    rc = rc ? rc : take_beside(t, &b, err);
-    return rc || !t->out->packed ? rc : stk_tune_pack_to(t->out, t->out->packed, err);
+    rc = rc ? rc : stk_workload_load(&f->subject.w, stk_json_get(v, "workload"), err);
+    rc = rc ? rc : read_table(t, v, "subject", subject_fields, &f->subject, err);
+    rc = rc ? rc : read_table(t, v, "datasets", parts_fields, &f->parts, err);
+    return rc ? rc : take_beside(t, &b, f, err);
 }
 
 int stk_tune_read_made(struct stk_tuner *t, const char *dir, struct stk_err *err)
@@ -464,12 +489,12 @@ int stk_tune_read_made(struct stk_tuner *t, const char *dir, struct stk_err *err
     int rc = read_file(&t->work, dir, &t->out->arena, &v, err);
     rc = rc ? rc : take_made(t, v, err);
     const struct stk_jval *points = rc ? NULL : stk_json_get(v, "points");
-    for (size_t i = 0; points && points->type == STK_JOBJ && i < points->len; i++) {
-        struct stk_tune_candidate *c = stk_tune_add(t->out);
-        if (c)
-            snprintf(c->id, sizeof c->id, "%s", points->name[i].str);
-    }
-    return rc;
+    if (!points || points->type != STK_JOBJ)
+        return rc;
+    t->point = stk_arena_alloc(&t->out->arena, points->len * sizeof *t->point);
+    for (size_t i = 0; t->point && i < points->len; i++)
+        t->point[t->npoints++] = points->name[i].str;
+    return t->point || !points->len ? rc : stk_err_nomem(err, points->len);
 }
 
 /* ---- one point ------------------------------------------------------------------------------ */
@@ -505,9 +530,9 @@ int stk_tune_step(const char *dir, const char *id, int (*stop)(void), struct stk
 static void put_now(void *user, struct stk_jw *w)
 {
     const struct stk_tuner *t = user;
-    stk_jw_put_str(w, "name", t->out->name);
+    stk_jw_put_str(w, "name", t->plan.name);
     stk_jw_put_str(w, "doing", t->doing);
-    stk_jw_put_f64(w, "budget_s", t->plan->budget_s);
+    stk_jw_put_f64(w, "budget_s", t->plan.budget_s);
     stk_jw_put_f64(w, "left_s", stk_tuner_left_s(t));
 }
 

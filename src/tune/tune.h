@@ -18,7 +18,6 @@
 #include "base/verdict.h"
 #include "bench/workload.h"
 #include "study/runner.h"
-#include "tune/script.h"
 
 #define STK_TUNE_CHANGES 4 /* of a candidate, at most */
 #define STK_TUNE_SETS    6 /* keys of a change */
@@ -32,6 +31,17 @@
 #define STK_TUNE_STATUS "status.json"
 #define STK_TUNE_FIRST  "first"
 #define STK_TUNE_SECOND "second"
+
+#define STK_SCRIPT_PATH 4096
+
+/* The Python script behind a command: `python train.py`, `python -m pkg`, `torchrun … train.py`,
+ * `srun python …`, `sh -c "…"`. A patch is made for it. */
+struct stk_script {
+    char python[STK_SCRIPT_PATH]; /* the interpreter; "": the command does not say */
+    char file[STK_SCRIPT_PATH];   /* absolute; "": a module */
+    char module[256];             /* of python -m; "": a file */
+    char cwd[STK_SCRIPT_PATH];    /* where the command runs */
+};
 
 /* What the job itself used, by its profile. */
 struct stk_tune_job {
@@ -79,16 +89,7 @@ struct stk_tune_plan {
     void *user;
 };
 
-struct stk_tune_subject;
 struct stk_tune_kind;
-
-/* What preparing needs and leaves. */
-struct stk_tune_copy {
-    const char *path;      /* NULL: nothing is prepared */
-    const char *at;        /* of the data in it, once it is made */
-    double prepare_s;      /* NaN: not made yet */
-    uint64_t bytes, files; /* of the result */
-};
 
 /* How a run uses a copy. */
 enum stk_tune_use {
@@ -116,7 +117,16 @@ struct stk_tune_change {
     const char *named;          /* the same if the user has named it, else "" */
     uint64_t memory_bytes;      /* that it takes on each node */
     unsigned cpus;              /* that all ranks together may use; 0: all */
-    struct stk_tune_copy copy;
+    const char *makes;          /* the name of what is prepared for it; NULL: nothing is */
+    size_t single; /* the number of the candidate that is this change alone */
+};
+
+/* A candidate before anything is known about it: one change, or several that go together. */
+struct stk_tune_proposal {
+    char id[STK_POINT_ID_MAX];
+    char label[200];
+    struct stk_tune_change change[STK_TUNE_CHANGES];
+    size_t nchanges; /* 0: the job as it is */
 };
 
 enum stk_tune_verdict {
@@ -164,6 +174,17 @@ struct stk_tune_part {
     struct stk_file_field field[STK_FIELDS]; /* of its samples, if a finding knows them */
 };
 
+/* The datasets in the data. */
+struct stk_tune_parts {
+    struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
+    size_t nparts;             /* 0: there is no data */
+    const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
+    /* The folder of images/ and masks/, one dataset for the loader, and where it is packed; NULL:
+     * there is none. What is measured, and patched, are the files of one of them. */
+    const char *sides, *sides_packed;
+    struct stk_file_field sides_field[STK_FIELDS];
+};
+
 struct stk_tune {
     char *name;                /* of the workload or dataset */
     char *dir;                 /* the folder, if it stays; NULL: removed */
@@ -175,13 +196,7 @@ struct stk_tune {
     uint64_t steps, ranks;     /* of a run */
     uint64_t batch, threads;
     uint64_t memory_bytes;     /* of the largest rank of the job as it is */
-    const char *packed;        /* where packed data goes, for lines to paste; NULL: there is none */
-    struct stk_tune_part part[STK_TUNE_PARTS]; /* the one to train with first */
-    size_t nparts;             /* 0: there is no data */
-    /* The folder of images/ and masks/, one dataset for the loader, and where it is packed; NULL:
-     * there is none. What is measured, and patched, are the files of one of them. */
-    const char *sides, *sides_packed;
-    struct stk_file_field sides_field[STK_FIELDS];
+    struct stk_tune_parts data;
     bool shuffles;
     const struct stk_format_use *use; /* of all files of the data; NULL: they differ, or unknown */
     enum stk_framework framework; /* of the lines to paste */
@@ -242,6 +257,11 @@ int stk_tune_guess(const char *path, int (*stop)(void), struct stk_workload *w, 
 const char *const *stk_tune_kind_ids(void);
 
 /* ---- the user's own command ----------------------------------------------------------------- */
+
+/* Finds it in the words of a command that runs in cwd. False: the command names none. */
+bool stk_script_find(const char *const *words, const char *cwd, struct stk_script *out);
+/* The same for a command as a shell would take it: what stk_quote_word() wrote, not all of sh. */
+bool stk_script_find_text(const char *command, const char *cwd, struct stk_script *out);
 
 struct stk_tune_check_plan {
     const char **before; /* the command; NULL-terminated */

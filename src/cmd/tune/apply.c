@@ -78,10 +78,10 @@ static int pack_parts(struct stk_run *run, const struct stk_tune *t,
                       const struct stk_tune_change *c, char **made)
 {
     int rc = 0;
-    for (size_t i = 0; i < t->nparts && !rc; i++)
-        rc = pack(run, c, t->part[i].source, t->part[i].packed, stk_tune_mixes(t, &t->part[i]));
-    *made = rc ? NULL : realpath(t->packed, NULL);
-    return rc || *made ? rc : stk_err_sys(&run->err, t->packed, "find");
+    for (size_t i = 0; i < t->data.nparts && !rc; i++)
+        rc = pack(run, c, t->data.part[i].source, t->data.part[i].packed, stk_tune_mixes(t, &t->data.part[i]));
+    *made = rc ? NULL : realpath(t->data.packed, NULL);
+    return rc || *made ? rc : stk_err_sys(&run->err, t->data.packed, "find");
 }
 
 /* To the folder that was tried; `stoker stage` prints the path of the copy. The copy has an index: one

@@ -469,7 +469,7 @@ const struct stk_format stk_format_hdf5 = {
     .bid = bid,
 #ifdef STK_HAVE_HDF5
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
-            STK_CAN_CRASH | STK_CAN_PICK,
+            STK_CAN_CRASH | STK_CAN_PICK | STK_CAN_BE_ARRAYS,
     .load = stk_h5_load,
     .list = list,
     .merge_context = stk_scaled_merge,
@@ -482,6 +482,7 @@ const struct stk_format stk_format_hdf5 = {
     .abort = stk_hdf5_abort,
 #else
     .missing = true,
+    .caps = STK_CAN_BE_ARRAYS,
 #endif
     .use = &use,
 };

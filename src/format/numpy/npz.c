@@ -666,7 +666,7 @@ const struct stk_format stk_format_npz = {
     .suffix = ".npz",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE |
-            STK_CAN_PICK,
+            STK_CAN_PICK | STK_CAN_BE_ARRAYS,
     .bid = bid,
     .list = list,
     .prepare = stk_npz_prepare,

@@ -1,44 +1,45 @@
 /* test_forms.c - other forms of the data are tried where they can differ: each costs the user a copy
  * of everything. */
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "host/fs.h"
 #include "scratch.h"
-#include "tune/kinds.h"
+#include "tune/priv.h"
 
 #define GIB (1ull << 30)
 
 /* What a kind proposes for data like this: the label of the first; "": nothing. */
-static const char *proposed(const struct stk_tune_kind *k, struct stk_tune_subject s)
+static const char *proposed(const char *kind, struct stk_tune_subject s)
 {
     static char label[96];
-    struct stk_tune_plan plan = {.least = 0.03};
-    struct stk_tune out = {.candidate = calloc(STK_TUNE_MAX + 1, sizeof *out.candidate), .n = 1};
-    struct stk_tuner t = {.plan = &plan, .out = &out, .s = s};
-    t.s.source = scratch;
-    t.s.ranks = s.ranks ? s.ranks : 1;
-    t.s.w.dataset.format = STK_BENCH_REPLAY;
-    CHECK(k->propose(&t, k, NULL) == 0);
-    snprintf(label, sizeof label, "%.90s", out.n > 1 ? out.candidate[1].label : "");
-    stk_arena_release(&out.arena);
-    free(out.candidate);
+    const char *const only[] = {kind, NULL};
+    const struct stk_tune_plan plan = {.least = 0.03, .only = only};
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_tune_list list;
+    s.source = scratch;
+    s.w.training.ranks = s.w.training.ranks ? s.w.training.ranks : 1;
+    s.w.dataset.format = STK_BENCH_REPLAY;
+    CHECK(stk_tune_propose(&plan, &s, &arena, &list, NULL) == 0);
+    snprintf(label, sizeof label, "%.90s", list.n > 1 ? list.item[1].label : "");
+    stk_arena_release(&arena);
     return label;
 }
 
 static void more_shards(void)
 {
-    struct stk_tune_subject s = {.fs = stk_fs_by_name("lustre"), .bytes = GIB, .files = 9, .ranks = 8};
-    CHECK_STR(proposed(&stk_tune_shards, s), "packed in 64 MiB shards + loader");
-    s.ranks = 2; /* there are enough for them */
-    CHECK_STR(proposed(&stk_tune_shards, s), "");
-    s.ranks = 8;
+    struct stk_tune_subject s = {.fs = stk_fs_by_name("lustre"), .bytes = GIB, .files = 9, .w.training.ranks = 8};
+    CHECK_STR(proposed("shards", s), "packed in 64 MiB shards + loader");
+    s.w.training.ranks = 2; /* there are enough for them */
+    CHECK_STR(proposed("shards", s), "");
+    s.w.training.ranks = 8;
     s.bytes = 10 << 20; /* one either way */
-    CHECK_STR(proposed(&stk_tune_shards, s), "");
+    CHECK_STR(proposed("shards", s), "");
     s.bytes = GIB;
     s.fs = stk_fs_by_name("ext4"); /* one disk */
-    CHECK_STR(proposed(&stk_tune_shards, s), "");
+    CHECK_STR(proposed("shards", s), "");
 }
 
 /* By a recorded lfs. */
@@ -51,17 +52,17 @@ static void stripes(void)
     snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", scratch);
     setenv("PATH", path, 1);
     setenv("STRIPES", "1", 1);
-    CHECK_STR(proposed(&stk_tune_stripes, s), "4 stripes instead of 1");
+    CHECK_STR(proposed("stripes", s), "4 stripes instead of 1");
     setenv("STRIPES", "8", 1);
-    CHECK_STR(proposed(&stk_tune_stripes, s), "");
+    CHECK_STR(proposed("stripes", s), "");
     setenv("STRIPES", "-1", 1); /* all */
-    CHECK_STR(proposed(&stk_tune_stripes, s), "");
+    CHECK_STR(proposed("stripes", s), "");
     setenv("STRIPES", "1", 1);
     s.files = 100; /* small files lie on one target each */
-    CHECK_STR(proposed(&stk_tune_stripes, s), "");
+    CHECK_STR(proposed("stripes", s), "");
     s.files = 2;
     s.fs = stk_fs_by_name("nfs");
-    CHECK_STR(proposed(&stk_tune_stripes, s), "");
+    CHECK_STR(proposed("stripes", s), "");
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* test_script.c - the script behind a command: a patch for the wrong file costs the user's trust. */
 #include "check.h"
 #include "scratch.h"
-#include "tune/script.h"
+#include "tune/tune.h"
 
 static void put(const char *name, const char *text)
 {

@@ -2,7 +2,7 @@
  * would promise gains that nobody gets. */
 #include "check.h"
 #include "scratch.h"
-#include "tune/files.h"
+#include "tune/priv.h"
 
 static void put(const char *name, size_t bytes)
 {
