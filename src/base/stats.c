@@ -147,6 +147,12 @@ static void fill_moments(const double *v, struct stk_summary *s)
     s->mean_ci = (struct stk_interval){s->mean - half, s->mean + half};
 }
 
+double stk_half_width(const struct stk_summary *s)
+{
+    struct stk_interval i = s->n < 6 ? s->mean_ci : s->median_ci;
+    return stk_interval_known(i) && s->median > 0 ? (i.hi - i.lo) / 2 / s->median : NAN;
+}
+
 /* True for a value far from the median: more than 10 robust standard deviations (a modified z-score
  * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. Outliers are
  * rare: if more than one value, plus one in ten, is that far away, none of them is an outlier. */

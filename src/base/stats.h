@@ -38,6 +38,10 @@ struct stk_summary {
 
 /* Summarises v[0..n), all finite, in the order of the runs. False: out of memory, or n is 0. */
 bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
+/* Half of the interval, relative to the median: runs are repeated until it is small enough. Few
+ * runs: Student's, since the range of three says little; from six on that of the median. It is looked
+ * at after every run, which does not make what is said of the runs untrue (test_verdict.c). */
+double stk_half_width(const struct stk_summary *s);
 
 #define STK_MODES_MAX 4
 

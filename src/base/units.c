@@ -197,6 +197,26 @@ const char *stk_format_duration(double s, char *buf, size_t n)
     return buf;
 }
 
+const char *stk_format_share(double share, char *buf, size_t n)
+{
+    double p = 100 * share;
+    if (p > 0 && p < 0.05)
+        snprintf(buf, n, "<0.1 %%");
+    else if (p >= 999.5)
+        snprintf(buf, n, ">999 %%");
+    else if (p > 0 && p < 100)
+        snprintf(buf, n, "%.1f %%", p < 99.9 ? p : 99.9);
+    else
+        snprintf(buf, n, p >= 100 || p <= -99.5 ? "%.0f %%" : "%.1f %%", p);
+    return buf;
+}
+
+const char *stk_format_times(double factor, char *buf, size_t n)
+{
+    snprintf(buf, n, "%.*fx", factor < 9.995 ? 2 : factor < 99.95 ? 1 : 0, factor);
+    return buf;
+}
+
 const char *stk_format_count(uint64_t v, char *buf, size_t n)
 {
     char plain[24], out[32];

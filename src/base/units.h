@@ -13,6 +13,9 @@ int stk_parse_percent(const char *s, double *fraction, struct stk_err *err);
 int stk_parse_u64(const char *s, uint64_t *v, struct stk_err *err);
 /* Renders into buf and returns it: "1.50 GiB", "4,096 B"; "12.3 s", "1 h 02 min"; "1,234,567". */
 const char *stk_format_size(uint64_t bytes, char *buf, size_t n);
+/* "58.9 %": only the whole is 100 %, and only nothing is 0. "1.95x", "16.8x". */
+const char *stk_format_share(double share, char *buf, size_t n);
+const char *stk_format_times(double factor, char *buf, size_t n);
 const char *stk_format_duration(double seconds, char *buf, size_t n);
 const char *stk_format_count(uint64_t v, char *buf, size_t n);
 /* Four digits, and never an exponent for what people count: "0.01234", "1234", "12,709". */

@@ -85,7 +85,9 @@ static const struct stk_result_field row_fields[] = {
      .flags = STK_F_IF_SET | STK_F_OWN_TITLE,
      .titled = "study.metric", .meaning = "the larger half of value_interval"},
     {"interval_is_range", NULL, STK_U_FLAG, ROW(cost.ci_is_range)},
-    {"interval_coverage", NULL, STK_U_SHARE, .number = row_coverage},
+    {"interval_coverage", NULL, STK_U_SHARE, .number = row_coverage,
+     .meaning = "how often such an interval contains the median; a range: if the number of runs was "
+                "fixed beforehand"},
     {"time_s", NULL, STK_U_SECONDS, ROW(wall_s)},
     {"speedup", "speedup", STK_U_TIMES, ROW(speedup), "against the smallest N of the series"},
     {"speedup_interval", NULL, STK_U_LIST, ROW(speedup_ci)},
@@ -360,8 +362,8 @@ static void add_law(const struct series *r, struct stk_buf *out)
     char text[80];
     stk_buf_printf(out, "Law: ");
     if (l->poor) { /* it has no parameters */
-        stk_buf_printf(out, "none fits; the best, %s, misses the points by %.0f %%.",
-                       stk_law_name(f->kind), 100 * f->rms);
+        stk_buf_printf(out, "none fits; the best, %s, misses the points by %s.",
+                       stk_law_name(f->kind), stk_format_share(f->rms, text, sizeof text));
         return;
     }
     stk_buf_printf(out, "%s%s", stk_law_name(f->kind),
@@ -382,13 +384,14 @@ static void add_limit(const struct series *r, struct stk_buf *out)
 {
     const struct stk_laws *l = r->s->laws;
     struct stk_interval ci = l->serial_ci;
+    char a[24], b[24], c[24];
     if (l->chosen != STK_LAW_AMDAHL || l->poor || r->all->study->weak || r->s->superlinear ||
         !stk_interval_known(ci) || !(ci.lo > 0) || !stk_laws_reach_beyond(l))
         return;
     stk_buf_printf(
-        out,
-        "Limit: it cannot become more than about %.2gx as fast as N=1 (95 %%: %.3gx to %.3gx).",
-        1 / l->fit[STK_LAW_AMDAHL].serial, 1 / ci.hi, 1 / ci.lo);
+        out, "Limit: it cannot become more than about %s as fast as N=1 (95 %%: %s to %s).",
+        stk_format_times(1 / l->fit[STK_LAW_AMDAHL].serial, a, sizeof a),
+        stk_format_times(1 / ci.hi, b, sizeof b), stk_format_times(1 / ci.lo, c, sizeof c));
 }
 
 /* A law of which the runs show nothing has no peak, and no lack of one. */
@@ -412,16 +415,17 @@ static void add_peak(const struct series *r, struct stk_buf *out)
 static void add_plateau(const struct series *r, struct stk_buf *out)
 {
     const struct stk_plateau *p = &r->s->plateau;
-    char n[80], m[80], step[STK_VERDICT_TEXT];
+    char n[80], m[80], share[24], step[STK_VERDICT_TEXT];
     const struct stk_scaling_row *last = &r->s->row[r->s->last];
     bool doubt = p->has_last_step && stk_interval_known(p->last_step.ci) &&
                  p->last_step.kind != STK_VERDICT_FASTER;
     if (p->found)
         stk_buf_printf(out,
                        "Plateau: %s. No larger N measured gains a quarter of its proportional "
-                       "share; the best, %s, gains %.0f %% of it%s.",
+                       "share; the best, %s, gains %s of it%s.",
                        stk_scaling_n(r->all, p->n, n, sizeof n),
-                       stk_scaling_n(r->all, p->best_n, m, sizeof m), 100 * fmax(p->best_share, 0),
+                       stk_scaling_n(r->all, p->best_n, m, sizeof m),
+                       stk_format_share(fmax(p->best_share, 0), share, sizeof share),
                        p->sure          ? ""
                        : p->noise_known ? "; more runs may show that it begins later"
                                         : "; whether it begins later is not known from one run of "

@@ -25,20 +25,6 @@ static void seconds(double s, char *buf, size_t size)
         stk_format_duration(s, buf, size);
 }
 
-/* Only the whole is 100 %, and only nothing is 0. */
-static void share(double v, char *buf, size_t size)
-{
-    double p = 100 * v;
-    if (p > 0 && p < 0.05)
-        snprintf(buf, size, "<0.1 %%");
-    else if (p >= 999.5)
-        snprintf(buf, size, ">999 %%");
-    else if (p > 0 && p < 100)
-        snprintf(buf, size, "%.1f %%", fmin(p, 99.9));
-    else
-        snprintf(buf, size, p >= 100 || p <= -99.5 ? "%.0f %%" : "%.1f %%", p);
-}
-
 static void per_s(double v, char *buf, size_t size)
 {
     char one[40];
@@ -62,9 +48,9 @@ const char *stk_unit_text(enum stk_unit unit, double v, char *buf, size_t size)
     else if (unit == STK_U_SECONDS)
         seconds(v, buf, size);
     else if (unit == STK_U_SHARE)
-        share(v, buf, size);
+        stk_format_share(v, buf, size);
     else if (unit == STK_U_TIMES)
-        snprintf(buf, size, "%.*fx", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);
+        stk_format_times(v, buf, size);
     else if (unit == STK_U_PER_S)
         per_s(v, buf, size);
     else

@@ -92,7 +92,7 @@ static void describe(const struct stk_scaling *all, const struct stk_scaling_ser
                      const char *wish, struct stk_choice *c)
 {
     const struct stk_scaling_row *r = &s->row[c->row], *base = &s->row[s->base];
-    char n[80], n0[80], took[48], modes[64];
+    char n[80], n0[80], took[48], modes[64], times[24], su[24], e[24];
     stk_scaling_n(all, r->n, n, sizeof n);
     stk_scaling_n(all, base->n, n0, sizeof n0);
     char d[32];
@@ -108,10 +108,12 @@ static void describe(const struct stk_scaling *all, const struct stk_scaling_ser
         snprintf(c->sentence, sizeof c->sentence, "%s: %s %s", wish, n, took);
     else /* the SUs of a run with a metric also pay for what the metric does not measure */
         snprintf(c->sentence, sizeof c->sentence,
-                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs%s (%.0f %% efficient%s)", wish, n,
-                 took, r->speedup / (double)base->n, n0, r->relative_su,
+                 "%s: %s %s, %s as fast as %s at %s its SUs%s (%s efficient%s)", wish, n, took,
+                 stk_format_times(r->speedup / (double)base->n, times, sizeof times), n0,
+                 stk_format_times(r->relative_su, su, sizeof su),
                  all->study->metric && s->su_known ? " for the same work" : "",
-                 100 * r->efficiency, fast_alone(r, base, modes, sizeof modes));
+                 stk_format_share(r->efficiency, e, sizeof e),
+                 fast_alone(r, base, modes, sizeof modes));
 }
 
 /* Nothing can be chosen. */

@@ -69,6 +69,7 @@ static int look_at_failures(struct stk_scaling *all, size_t index, struct stk_er
 
 static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
+    char sd[24];
     const struct stk_scaling_series *s = &all->series[index];
     enum stk_noise_verdict v = stk_noise_verdict(&s->noise);
     if (s->base == s->nrows)
@@ -79,9 +80,10 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
             "every N ran once: the influence of chance on the times is unknown");
     if (v >= STK_NOISE_NOISY)
         return stk_scaling_warn(all, index, "noisy", err,
-                                "the machine is %s: runs of the same N differ by %.0f %% "
+                                "the machine is %s: runs of the same N differ by %s "
                                 "(standard deviation)",
-                                stk_noise_word(v), 100 * s->noise.relative_sd);
+                                stk_noise_word(v),
+                                stk_format_share(s->noise.relative_sd, sd, sizeof sd));
     return 0;
 }
 
@@ -90,7 +92,7 @@ static int look_at_rounding(struct stk_scaling *all, size_t index, struct stk_er
 {
     const struct stk_scaling_series *s = &all->series[index];
     double least = INFINITY;
-    char step[40];
+    char step[40], by[24];
     for (size_t i = s->base; i < s->nrows; i++)
         least = s->row[i].runs ? fmin(least, s->row[i].cost.median) : least;
     if (!(s->step / least > STK_VERDICT_ALIKE))
@@ -102,15 +104,16 @@ static int look_at_rounding(struct stk_scaling *all, size_t index, struct stk_er
                  all->study->metric ? "whole numbers" : "in whole seconds");
     return stk_scaling_warn(all, index, "rounded", err,
                             "the %s are %s: that alone leaves the smallest of them uncertain by "
-                            "%.0f %%, however many runs agree",
-                            all->study->metric ? "values" : "times", step, 50 * s->step / least);
+                            "%s, however many runs agree",
+                            all->study->metric ? "values" : "times", step,
+                            stk_format_share(s->step / least / 2, by, sizeof by));
 }
 
 static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
     int rc = 0;
-    char n[80];
+    char n[80], share[24];
     for (size_t i = 0; i < s->nrows && !rc; i++) {
         const struct stk_scaling_row *r = &s->row[i];
         const struct stk_summary *c = &r->cost;
@@ -127,8 +130,8 @@ static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err 
                 c->first_is_slow_outlier ? ", the first among them: a warm-up run helps" : "");
         else if (r->runs > 1 && r->runs < 6 && range > fmax(SPREAD, UNUSUAL * noise))
             rc = stk_scaling_warn(all, index, "spread", err,
-                                  "%s: its %zu runs spread over %.0f %%: more repeats would help",
-                                  n, r->runs, 100 * range);
+                                  "%s: its %zu runs spread over %s: more repeats would help",
+                                  n, r->runs, stk_format_share(range, share, sizeof share));
     }
     return rc;
 }
@@ -187,7 +190,7 @@ static int look_at_allocation(struct stk_scaling *all, size_t index, struct stk_
 static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
-    char n[80], n0[80];
+    char n[80], n0[80], e[24];
     int rc = 0;
     if (s->base == s->nrows)
         return 0;
@@ -199,11 +202,11 @@ static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *e
                               n0, (unsigned long long)base->n);
     if (!rc && s->superlinear)
         return stk_scaling_warn(all, index, "superlinear", err,
-                                "%s is more than proportionally faster than %s (%.0f %% "
+                                "%s is more than proportionally faster than %s (%s "
                                 "efficient): a cold file cache or memory may have slowed down "
                                 "%s%s; nothing is predicted from it",
                                 stk_scaling_n(all, s->superlinear->n, n, sizeof n), n0,
-                                100 * s->superlinear->efficiency, n0,
+                                stk_format_share(s->superlinear->efficiency, e, sizeof e), n0,
                                 s->noise.dof >= 1 ? "" : ", or it is chance");
     if (!rc && !all->study->metric && base->cost.median < SHORT_S)
         rc = stk_scaling_warn(all, index, "short", err,
@@ -235,7 +238,7 @@ static int look_at_launch(struct stk_scaling *all, size_t index, struct stk_err 
     const struct stk_scaling_row *worst = NULL;
     double share = LAUNCH_SHARE, launch = NAN;
     bool jobs = false, known = false;
-    char n[80], a[32], b[32];
+    char n[80], a[32], b[32], c[24];
     for (size_t i = 0; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
         double here = r->runs ? median_launch(s->from, r->n, &jobs) : NAN;
@@ -256,10 +259,10 @@ static int look_at_launch(struct stk_scaling *all, size_t index, struct stk_err 
     if (worst)
         return stk_scaling_warn(
             all, index, "launch", err,
-            "%s: the launcher alone takes %s of %s (%.0f %%), measured with an empty command: this "
+            "%s: the launcher alone takes %s of %s (%s), measured with an empty command: this "
             "part does not shrink with N and looks like serial work; longer runs hide it",
             stk_scaling_n(all, worst->n, n, sizeof n), stk_format_duration(launch, a, sizeof a),
-            stk_format_duration(worst->wall_s, b, sizeof b), 100 * share);
+            stk_format_duration(worst->wall_s, b, sizeof b), stk_format_share(share, c, sizeof c));
     if (known || !jobs || s->last == s->nrows || !(s->row[s->last].wall_s < SHORT_JOB_S))
         return 0;
     return stk_scaling_warn(all, index, "launch", err,
@@ -307,12 +310,13 @@ static int look_at_shape(struct stk_scaling *all, size_t index, struct stk_err *
 
 static int look_at_fit(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
+    char by[24];
     const struct stk_laws *l = all->series[index].laws;
     if (l->chosen < 0 || !l->poor)
         return 0;
     return stk_scaling_warn(all, index, "no-law", err,
-                            "no law fits: the best misses the points by %.0f %%",
-                            100 * l->fit[l->chosen].rms);
+                            "no law fits: the best misses the points by %s",
+                            stk_format_share(l->fit[l->chosen].rms, by, sizeof by));
 }
 
 int stk_scaling_cautions(struct stk_scaling *all, size_t series, struct stk_err *err)

@@ -15,14 +15,6 @@
 
 #define FAILURES_MAX 2 /* a point that fails this often is not tried again */
 
-/* Relative half-width of the interval of what is compared. Few runs: Student's, since the range of
- * three says little; more: that of the median, as in the table. */
-static double half_width(const struct stk_summary *s)
-{
-    struct stk_interval i = s->n < 6 ? s->mean_ci : s->median_ci;
-    return stk_interval_known(i) && s->median > 0 ? (i.hi - i.lo) / 2 / s->median : NAN;
-}
-
 static bool is_of(const struct stk_point *p, const struct stk_study_run *run)
 {
     return run->n == p->n && (p->by_n ? !run->point : run->point && strcmp(run->point, p->id) == 0);
@@ -74,7 +66,7 @@ static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost
             count_bad(r, t, i);
         }
     }
-    t->half_width = t->good > 1 && stk_summarise(cost, t->good, &sum) ? half_width(&sum) : NAN;
+    t->half_width = t->good > 1 && stk_summarise(cost, t->good, &sum) ? stk_half_width(&sum) : NAN;
     t->wall_s = t->good ? stk_median(wall, t->good) : NAN;
     t->cost = t->good ? stk_median(cost, t->good) : NAN;
 }

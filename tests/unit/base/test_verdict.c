@@ -381,6 +381,57 @@ static void the_words_say_what_is_known(void)
     CHECK_STR(stk_verdict_id(none.kind), "not-known");
 }
 
+/* ---- runs that are repeated until they are precise ------------------------------------------- */
+
+#define LEAST_RUNS     3
+#define MOST_RUNS      20
+#define PRECISION      0.02
+#define PRECISE        2000
+#define PRECISE_CHANCE 0.015
+
+/* As `scale` makes them: looked at after every run from the third on, until the interval is narrow. */
+static size_t runs_until_precise(double sd, double *v, struct stk_summary *sum)
+{
+    size_t n = 0;
+    while (n < MOST_RUNS) {
+        v[n++] = 10 * drawn(sd);
+        if (n >= LEAST_RUNS && stk_summarise(v, n, sum) && stk_half_width(sum) <= PRECISION)
+            break;
+    }
+    return n;
+}
+
+/* When to stop depends on how far the runs are apart and not on where they lie: an interval that is
+ * called one of 95 % contains the median as often, and what is the same is not called faster more often,
+ * than with a number of runs that was fixed beforehand. */
+static void stopping_early_makes_nothing_untrue(void)
+{
+    const double noise[] = {0.01, 0.02, 0.03, 0.05, 0.1};
+    for (size_t k = 0; k < 5; k++) {
+        int intervals = 0, outside = 0, differ = 0;
+        for (int i = 0; i < PRECISE; i++) {
+            double a[MOST_RUNS], b[MOST_RUNS];
+            struct stk_summary sa, sb;
+            struct stk_noise pool = {0};
+            size_t na = runs_until_precise(noise[k], a, &sa);
+            size_t nb = runs_until_precise(noise[k], b, &sb);
+            intervals += !sa.ci_is_range;
+            outside += !sa.ci_is_range && (10 < sa.median_ci.lo || 10 > sa.median_ci.hi);
+            stk_noise_add(&pool, a, na);
+            stk_noise_add(&pool, b, nb);
+            stk_noise_finish(&pool);
+            struct stk_timed x = {sa.median, na, &pool, 0}, y = {sb.median, nb, &pool, 0};
+            differ += (DIFFER >> stk_verdict_of(&x, &y, STK_VERDICT_ALIKE, 1).kind & 1u) != 0;
+        }
+        /* With little noise six runs are rarely needed. */
+        double most = (0.05 + PRECISE_CHANCE) * fmax(intervals, 200);
+        if (outside > most || differ > (0.05 + PRECISE_CHANCE) * PRECISE)
+            printf("noise %g: %d of %d intervals miss, %d of %d differ\n", noise[k], outside,
+                   intervals, differ, PRECISE);
+        CHECK(outside <= most && differ <= (0.05 + PRECISE_CHANCE) * PRECISE);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -394,6 +445,7 @@ int main(int argc, char **argv)
     CHECK_RUN(gains_are_found);
     CHECK_RUN(a_look_by_hand);
     CHECK_RUN(no_faster_is_not_the_same);
+    CHECK_RUN(stopping_early_makes_nothing_untrue);
     CHECK_RUN(students_t_is_that_of_the_tables);
     CHECK_RUN(the_words_say_what_is_known);
     return CHECK_DONE();
