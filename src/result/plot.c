@@ -45,15 +45,10 @@ static bool has_any(const struct stk_result_plot *p, const struct stk_jval *row)
     return false;
 }
 
-struct at {
-    double x;
-    size_t i;
-};
-
-static int by_x(const void *a, const void *b)
+static int by_x(const void *a, const void *b, void *x)
 {
-    const struct at *p = a, *q = b;
-    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->i > q->i) - (p->i < q->i);
+    double p = stk_pg_get(a, x), q = stk_pg_get(b, x);
+    return (p > q) - (p < q);
 }
 
 /* In the order of numbers on the axis: a line would run back otherwise. Borrows everything but its
@@ -61,18 +56,12 @@ static int by_x(const void *a, const void *b)
 static struct stk_jval in_order(const struct stk_result_plot *p, const struct stk_jval *rows)
 {
     struct stk_jval sorted = {.type = STK_JARR};
-    struct at *at = malloc(rows->len * sizeof *at);
-    sorted.item = malloc(rows->len * sizeof *sorted.item);
-    for (size_t i = 0; at && sorted.item && i < rows->len; i++) {
-        double x = stk_pg_get(&rows->item[i], p->x);
-        if (is_category(p) || isfinite(x))
-            at[sorted.len++] = (struct at){is_category(p) ? 0 : x, i};
-    }
-    if (sorted.len)
-        qsort(at, sorted.len, sizeof *at, by_x);
-    for (size_t i = 0; i < sorted.len; i++)
-        sorted.item[i] = rows->item[at[i].i];
-    free(at);
+    sorted.item = calloc(rows->len + 1, sizeof *sorted.item);
+    for (size_t i = 0; sorted.item && i < rows->len; i++)
+        if (is_category(p) || isfinite(stk_pg_get(&rows->item[i], p->x)))
+            sorted.item[sorted.len++] = rows->item[i];
+    if (sorted.len && !is_category(p))
+        qsort_r(sorted.item, sorted.len, sizeof *sorted.item, by_x, (void *)(uintptr_t)p->x);
     return sorted;
 }
 
