@@ -1,77 +1,41 @@
-/* apply.c - the dataset part of what `stoker tune` recommends: packs or stages all of the data,
- * by the same commands that it prints; then a patch for the script that reads it (patch.c). */
-#include <errno.h>
-#include <signal.h>
+/* apply.c - the dataset part of what `stoker tune` recommends: packs or stages all of the data, as
+ * the commands do that it prints; then a patch for the script that reads it (patch.c). */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/spawn.h"
+#include "cmd/stage.h"
 #include "cmd/tune.h"
+#include "pack/pack.h"
 
-#define PRINTED_MAX 65536
-
-static int on_tick(void *user)
+static int on_pack(void *user, const char *phase, uint64_t bytes, uint64_t bytes_total,
+                   uint64_t samples, uint64_t samples_total)
 {
-    struct stk_run *run = user;
-    return stk_progress_say(&run->progress, "applying the best change");
-}
-
-/* printed: what it prints; NULL: that goes where our messages go, because our output may be a
- * result. */
-static int run_self(struct stk_run *run, const char **argv, struct stk_buf *printed)
-{
-    char self[4096];
-    int rc = stk_self_path(self, sizeof self, &run->err);
-    if (rc)
-        return rc;
-    argv[0] = self;
-    struct stk_child c = {.argv = argv,
-                          .fd = {STK_FD_NULL, printed ? STK_FD_PIPE : STDERR_FILENO, STK_FD_KEEP},
-                          .own_group = true,
-                          .death_signal = SIGTERM,
-                          .grace_s = 20,
-                          .tick = on_tick,
-                          .text = {NULL, printed, NULL},
-                          .text_max = {0, PRINTED_MAX, 0},
-                          .user = run};
-    fflush(stdout); /* the table comes before what the child says about its work */
-    errno = stk_child_start(&c);
-    if (errno)
-        return stk_err_sys(&run->err, self, "start");
-    bool bar = run->progress.bar;
-    run->progress.bar = false; /* the child has one of its own */
-    (void)stk_child_attend(&c);
-    run->progress.bar = bar;
-    if (c.stopped)
-        return stk_err_set(&run->err, STK_E_STOPPED, NULL, -1, "stopped");
-    return c.ending.status == 0
-               ? 0
-               : stk_err_set(&run->err, STK_E_SYS, NULL, -1, "%s ended with status %d", argv[1],
-                             c.ending.status);
+    return stk_progress_update(user, phase, bytes, bytes_total, samples, samples_total);
 }
 
 static int pack(struct stk_run *run, const struct stk_tune_change *c, const char *from,
                 const char *to, uint64_t seed)
 {
-    char shard[32], shuffle[32];
-    snprintf(shard, sizeof shard, "%llu", (unsigned long long)c->number);
-    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
-    const char *argv[16] = {NULL,         "pack", "--format", c->format,
-                            "--compress", c->codec ? c->codec : "none", "--no-write-index"};
-    size_t n = 7;
-    if (c->number) { /* else the usual size, which for some formats is one file */
-        argv[n++] = "--shard-size";
-        argv[n++] = shard;
-    }
-    if (seed) {
-        argv[n++] = "--shuffle";
-        argv[n++] = shuffle;
-    }
-    argv[n++] = "--";
-    argv[n++] = from;
-    argv[n++] = to;
-    return run_self(run, argv, NULL);
+    const struct stk_open_options open = {.no_index_write = true};
+    char settings[160];
+    const struct stk_pack_options o = {.format = c->format,
+                                       .compress = c->codec,
+                                       .shard_size_bytes = c->number,
+                                       .shuffle = seed != 0,
+                                       .seed = seed,
+                                       .settings_json = settings,
+                                       .progress = on_pack,
+                                       .user = &run->progress};
+    struct stk_pack_result r = {0};
+    char shuffle[32] = "null";
+    if (seed)
+        snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
+    snprintf(settings, sizeof settings, "{\"format\":\"%s\",\"compress\":\"%s\",\"shuffle\":%s}",
+             c->format, c->codec ? c->codec : "none", shuffle);
+    int rc = stk_pack_into(from, to, &open, &o, &r, &run->err);
+    stk_progress_clear(&run->progress);
+    stk_pack_result_release(&r);
+    return rc;
 }
 
 static int pack_parts(struct stk_run *run, const struct stk_tune *t,
@@ -84,27 +48,43 @@ static int pack_parts(struct stk_run *run, const struct stk_tune *t,
     return rc || *made ? rc : stk_err_sys(&run->err, t->data.packed, "find");
 }
 
-/* To the folder that was tried; `stoker stage` prints the path of the copy. The copy has an index: one
- * beside the data would be more than was asked for. */
+static int fill(struct stk_stage_job *job, const char *where)
+{
+    struct stk_stage_result r = {0};
+    int rc = stk_stage_list_source(job, job->given);
+    rc = rc ? rc : stk_stage_place(job, where, &job->src, job->src.bytes);
+    rc = rc ? rc : stk_stage_fill_tier(job, job->at.tier, job->at.named, &r);
+    job->printed = rc || !r.path ? NULL : strdup(r.path);
+    stk_stage_result_release(&r);
+    return rc;
+}
+
+/* To the folder that was tried. The copy has an index: one beside the data would be more than was
+ * asked for. */
 static int stage(struct stk_run *run, const struct stk_tune_change *c, const char *from,
                  char **made)
 {
-    const char *argv[] = {NULL, "stage", "--", from, c->where, NULL};
-    struct stk_buf printed = STK_BUF_INIT;
+    const struct stk_stage_settings settings = {.jobs = 0};
+    struct stk_stage_job job = {
+        .run = run, .s = &settings, .given = from, .src = STK_SOURCE_INIT};
     struct stk_arena arena = STK_ARENA_INIT;
     const char *index[STK_TUNE_PLACES];
     stk_tune_indexes_of(&arena, from, index);
-    int rc = run_self(run, argv, &printed);
+    job.real = realpath(from, NULL);
+    int rc = fill(&job, c->where);
     for (size_t i = 0; i < STK_TUNE_PLACES; i++)
         stk_tune_remove_index(index[i]);
     stk_arena_release(&arena);
-    char *text = (char *)(uintptr_t)stk_buf_cstr(&printed);
-    text[strcspn(text, "\n")] = '\0';
-    if (!rc && *text == '/') {
+    if (job.stuck) /* a thread still uses all of it */
+        return rc;
+    if (job.printed) {
         free(*made);
-        *made = strdup(text);
+        *made = job.printed;
     }
-    stk_buf_release(&printed);
+    if (job.listed)
+        stk_source_release(&job.src);
+    stk_chosen_release(&job.at);
+    free(job.real);
     return rc;
 }
 

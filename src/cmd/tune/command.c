@@ -14,10 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/helper.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 #include "base/units.h"
 #include "cmd/tune.h"
+#include "record/launch.h"
 
 #define GRACE_S    20
 #define LOOK_S     0.5  /* between two looks at the steps, at least */
@@ -30,6 +32,7 @@
 struct watch {
     struct stk_run *run;
     const struct stk_tune_ends *ends;
+    const char *const *command;
     const char *dir; /* of the profile */
     struct stk_child *child;
     double start_s, look_s; /* look_s: the next look at its steps */
@@ -126,25 +129,38 @@ static int refuse(struct watch *w, const struct stk_child *c)
                        c->ending.status);
 }
 
+/* In the child: as `stoker profile --quiet` does it. */
+static int record(void *user)
+{
+    const struct watch *w = user;
+    const struct stk_launch_options o = {.argv = (char *const *)(uintptr_t)w->command,
+                                         .dir = w->dir,
+                                         .sample_s = 1,
+                                         .copy_s = 30,
+                                         .files = 4096};
+    struct stk_launch *l = NULL;
+    struct stk_launch_result r;
+    struct stk_err err = {0};
+    char text[2200];
+    stk_helper_close(-1);
+    int rc = stk_launch_begin(&o, &l, &r, &err);
+    if (!rc && r.warning)
+        stk_complain("profile", r.warning);
+    rc = rc ? rc : stk_launch_run(l, &r, &err);
+    if (rc)
+        stk_complain("profile", stk_err_text(&err, text, sizeof text));
+    stk_launch_free(l);
+    return r.status ? r.status : rc ? STK_EXIT_PROBLEM : 0;
+}
+
 /* took_s: seconds; NaN: it was ended early. */
 static int profile(struct stk_run *run, const char *const *command, const char *dir,
                    const struct stk_tune_ends *ends, double *took_s)
 {
-    char self[4096];
-    const char *head[] = {self, "profile", "--quiet", "-o", dir, "--"}, **argv = NULL;
-    size_t n = 0, nhead = sizeof head / sizeof *head;
-    int rc = stk_self_path(self, sizeof self, &run->err);
-    while (command[n])
-        n++;
-    if (!rc && !(argv = calloc(nhead + n + 1, sizeof *argv)))
-        rc = stk_err_nomem(&run->err, n * sizeof *argv);
-    if (rc)
-        return rc;
-    memcpy(argv, head, sizeof head);
-    memcpy(argv + nhead, command, n * sizeof *argv);
-    struct watch w = {.run = run, .ends = ends, .dir = dir, .start_s = stk_now()};
+    struct watch w = {.run = run, .command = command, .ends = ends, .dir = dir,
+                      .start_s = stk_now()};
     /* Its output goes where our messages go: ours may be a result. */
-    struct stk_child c = {.argv = argv,
+    struct stk_child c = {.inside = record,
                           .fd = {STK_FD_NULL, STDERR_FILENO, STK_FD_KEEP},
                           .own_group = true,
                           .death_signal = SIGTERM,
@@ -154,9 +170,8 @@ static int profile(struct stk_run *run, const char *const *command, const char *
                           .user = &w};
     w.child = &c;
     errno = stk_child_start(&c);
-    free(argv);
     if (errno)
-        return stk_err_sys(&run->err, self, "start");
+        return stk_err_sys(&run->err, NULL, "start a child");
     bool bar = run->progress.bar;
     run->progress.bar = false; /* the command writes to the same terminal: whole lines */
     (void)stk_child_attend(&c);
