@@ -4,6 +4,7 @@
  */
 #include "cmd/stage.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -23,6 +24,7 @@ struct spreading {
     const char *dst;
     struct stk_comm *comm;
     char *status; /* folder of status files; NULL: none */
+    _Atomic bool said; /* which rank is lost */
 };
 
 /* ---- the place ---- */
@@ -179,6 +181,19 @@ static int conclude(struct spreading *s, const struct stk_spread_result *r)
     return rc;
 }
 
+/* Slurm kills all ranks soon after one has died, maybe before this one's calls have ended: so the
+ * line is written by the thread that finds out. On a terminal, it would be in the line of progress. */
+static void on_lost(void *user, const struct stk_err *why)
+{
+    struct spreading *s = user;
+    char text[2200];
+    if (s->job->run->progress.bar || !speaks(s))
+        return;
+    stk_mute(false);
+    stk_complain("stage", stk_err_text(why, text, sizeof text));
+    atomic_store(&s->said, true);
+}
+
 /* A rank was lost or the user stopped it; an error that all ranks share is said by one. */
 static int end_badly(struct spreading *s, const struct stk_spread_result *r, int rc)
 {
@@ -193,7 +208,8 @@ static int end_badly(struct spreading *s, const struct stk_spread_result *r, int
     (void)show(s, r);
     if (stk_stop_signal() && stk_comm_lost(s->comm, NULL, 0) < 0)
         return rc;
-    stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
+    if (!atomic_load(&s->said))
+        stk_complain("stage", stk_err_text(&run->err, text, sizeof text));
     if (!run->common->quiet)
         stk_hint("what was copied stays; the same command resumes");
     return conclude(s, r);
@@ -224,7 +240,9 @@ static int spread(struct spreading *s)
         .user = s,
     };
     o.loader.world = set->ranks > 1 ? (uint32_t)set->ranks : 0;
+    stk_comm_on_lost(s->comm, on_lost, s);
     int rc = stk_spread(s->comm, job->given, &o, &r, &job->run->err);
+    stk_comm_on_lost(s->comm, NULL, NULL);
     job->stuck = r.stuck;
     if (rc)
         rc = end_badly(s, &r, rc);

@@ -382,6 +382,18 @@ int64_t stk_comm_lost(struct stk_comm *c, char *why, size_t size)
     return stk_pulse_lost(c->root, why, size);
 }
 
+void stk_comm_on_lost(struct stk_comm *c, void (*lost)(void *user, const struct stk_err *why),
+                      void *user)
+{
+    struct comm_root *r = c->root;
+    if (!r->pulse)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->on_lost = lost;
+    r->on_lost_user = user;
+    pthread_mutex_unlock(&r->lock);
+}
+
 void stk_comm_set_patience(struct stk_comm *c, double seconds)
 {
     atomic_store(&c->root->patience_s, seconds);

@@ -76,6 +76,11 @@ const char *stk_comm_node_name(const struct stk_comm *c, uint32_t node);
 uint32_t stk_comm_leader(const struct stk_comm *c, uint32_t node);
 /* The rank that is lost, or -1; why (may be NULL, size bytes) gets the reason. Any thread. */
 int64_t stk_comm_lost(struct stk_comm *c, char *why, size_t size);
+/* Calls lost(user, why) as soon as another rank is known to be lost, once: a launcher may end this
+ * process before its own calls have failed and returned. It runs in any thread, and of this
+ * communicator may only ask who is who. NULL: not any more. */
+void stk_comm_on_lost(struct stk_comm *c, void (*lost)(void *user, const struct stk_err *why),
+                      void *user);
 /* Of less than STK_COMM_SILENT_S: a rank whose process is stopped is lost after so long. */
 void stk_comm_set_patience(struct stk_comm *c, double seconds);
 /* This rank cannot go on: the others fail with its name and this reason. */

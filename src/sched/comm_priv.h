@@ -72,6 +72,9 @@ struct comm_root {
     struct comm_peer *peer;
     struct comm_pulse *pulse; /* NULL: alone */
     _Atomic double patience_s; /* 0: STK_COMM_SILENT_S */
+    /* See stk_comm_on_lost(); with the lock, as everything that marks a rank. */
+    void (*on_lost)(void *user, const struct stk_err *why);
+    void *on_lost_user;
     void **kept;              /* memory that messages may use until the end */
     size_t nkept;
 };

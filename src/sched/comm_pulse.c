@@ -59,14 +59,19 @@ static bool is_done(struct comm_root *r, struct posted *m)
     return !m->busy;
 }
 
-static void mark(struct comm_pulse *p, uint32_t rank, const char *why)
+/* With the root's lock held. */
+static void mark(struct comm_root *r, uint32_t rank, const char *why)
 {
+    struct comm_pulse *p = r->pulse;
     int64_t none = -1;
     pthread_mutex_lock(&p->lock);
     if (p->lost < 0)
         snprintf(p->why, sizeof p->why, "%s", why);
-    atomic_compare_exchange_strong(&p->lost, &none, (int64_t)rank);
+    bool first = atomic_compare_exchange_strong(&p->lost, &none, (int64_t)rank);
     pthread_mutex_unlock(&p->lock);
+    struct stk_err err = {0};
+    if (first && r->on_lost && rank != r->rank && stk_pulse_check(r, &err))
+        r->on_lost(r->on_lost_user, &err);
 }
 
 void stk_pulse_tell(struct comm_root *r, uint32_t rank, const char *why)
@@ -74,7 +79,7 @@ void stk_pulse_tell(struct comm_root *r, uint32_t rank, const char *why)
     struct comm_pulse *p = r->pulse;
     if (!p || p->lost >= 0)
         return;
-    mark(p, rank, why);
+    mark(r, rank, why);
     p->out = calloc(r->size, sizeof *p->out);
     for (uint32_t i = 0; p->out && i < r->size; i++) {
         if (i == rank || i == r->rank)
@@ -144,7 +149,7 @@ static void take_notices(struct comm_root *r, double now)
         if (n->kind == NOTICE_ALIVE && n->rank == before(r))
             p->seen = now;
         else if (n->kind == NOTICE_LOST && n->rank < r->size)
-            mark(p, n->rank, n->why);
+            mark(r, n->rank, n->why);
         else if (n->kind == NOTICE_REPORTED)
             atomic_store(&p->reported, true);
         post_receive(r);

@@ -824,6 +824,15 @@ struct summary {
     char why[256];
 };
 
+/* All ranks know the result. Nobody returns before rank 0 has removed the files: the next call may
+ * make them again. */
+static void settle_status(struct spread *s)
+{
+    stk_status_end(s->status, s->nodes, s->r->good == s->nodes && s->node == 0);
+    s->status = NULL;
+    (void)stk_comm_barrier(s->all, ANSWER_S, NULL); /* a rank that is lost now has done its part */
+}
+
 /* The leaders gather their records; rank 0 tells all others. */
 static int gather(struct spread *s, struct stk_err *err)
 {
@@ -838,6 +847,8 @@ static int gather(struct spread *s, struct stk_err *err)
     r->mode = sum.mode;
     memcpy(r->why, sum.why, sizeof r->why);
     sum_up(r);
+    if (!rc)
+        settle_status(s);
     return rc;
 }
 
@@ -912,9 +923,7 @@ static int begin(struct spread *s, struct stk_err *err)
 
 static void end(struct spread *s, int rc)
 {
-    /* All nodes read the result before the first removes the files. */
-    bool clean = s->agreed || (!rc && s->r->good == s->nodes && s->node == 0);
-    stk_status_end(s->status, s->agreed ? 0 : s->nodes, clean);
+    stk_status_end(s->status, 0, s->agreed);
     if (s->stuck) { /* a thread uses all of it */
         s->r->stuck = true;
         stk_comm_close(s->leaders);

@@ -178,22 +178,36 @@ static void alone(void)
     stk_comm_close(c);
 }
 
+static _Atomic unsigned told;
+
+static void on_lost(void *user, const struct stk_err *why)
+{
+    told += strstr(why->what, user) && strstr(why->what, "rank 2 on node ") ? 1 : 100;
+}
+
 /* A rank that is killed, or that gives up: all others say which, and end. */
 static void lost(bool killed)
 {
     struct stk_comm *c;
     struct stk_err why = {0};
+    struct timespec t = {.tv_nsec = 10000000};
     CHECK_OK(stk_comm_fork(4, &c, &err));
+    told = 0;
+    stk_comm_on_lost(c, on_lost, killed ? "its process has ended" : "its disk is full");
     CHECK_OK(stk_comm_barrier(c, LIMIT_S, &err));
     if (stk_comm_rank(c) == 2) {
         if (killed)
             kill(getpid(), SIGKILL);
         stk_comm_give_up(c, "its disk is full");
+        CHECK(told == 0);
     } else {
         CHECK(stk_comm_barrier(c, STK_COMM_FOREVER, &why) == STK_E_STOPPED);
         CHECK(strstr(why.what, "rank 2 on node ") != NULL);
         CHECK(strstr(why.what, killed ? "its process has ended" : "its disk is full") != NULL);
         CHECK(stk_comm_lost(c, NULL, 0) == 2);
+        while (!told) /* by the thread that has found out */
+            nanosleep(&t, NULL);
+        CHECK(told == 1);
     }
     end(c);
 }
