@@ -84,12 +84,21 @@ struct left {
 };
 
 struct job {
+    struct jobs *all;
     const struct stk_compare_spec *spec;
     const char *self;
     char *dir;
-    int start[2]; /* the write end is closed when all begin */
     struct left *left;
     struct stk_child child;
+};
+
+struct jobs {
+    const struct stk_compare_step *step;
+    struct job *job;
+    struct left *left;
+    uint64_t n, started;
+    int start[2]; /* the write end is closed when all begin */
+    bool stopped;
 };
 
 /* Every job stages alone, whatever launched it, and reads no copy of an earlier one. */
@@ -163,8 +172,8 @@ static int job_main(void *user)
     struct stk_form_use use = {.dir = j->dir};
     char byte;
     signal(SIGTERM, SIG_IGN);
-    close(j->start[1]);
-    (void)!read(j->start[0], &byte, 1); /* until the last write end is closed */
+    close(j->all->start[1]);
+    (void)!read(j->all->start[0], &byte, 1); /* until the last write end is closed */
     double start = stk_now();
     int rc = stage_copy(j, &use, &arena, start, &j->left->err);
     if (!rc && j->spec->form->open)
@@ -176,18 +185,9 @@ static int job_main(void *user)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-struct jobs {
-    const struct stk_compare_step *step;
-    struct job *job;
-    struct left *left;
-    uint64_t n, started;
-    int start[2];
-    bool stopped;
-};
-
 static int on_tick(void *user)
 {
-    struct jobs *all = user;
+    struct jobs *all = ((struct job *)user)->all;
     if (!all->stopped && all->step->stop && all->step->stop(all->step->user))
         all->stopped = true;
     return all->stopped;
@@ -200,10 +200,10 @@ static int start_job(struct jobs *all, const struct stk_compare_spec *spec, cons
     char name[32];
     int fd = -1;
     snprintf(name, sizeof name, "job%llu", (unsigned long long)all->started);
-    *j = (struct job){.spec = spec,
+    *j = (struct job){.all = all,
+                      .spec = spec,
                       .self = self,
                       .dir = stk_folder_path(work, name),
-                      .start = {all->start[0], all->start[1]},
                       .left = &all->left[all->started]};
     if (!j->dir)
         return stk_err_nomem(err, sizeof name);
@@ -227,7 +227,6 @@ static int wait_for_jobs(struct jobs *all, struct stk_err *err)
     int rc = 0;
     for (uint64_t i = 0; i < all->started; i++) {
         struct job *j = &all->job[i];
-        j->child.user = all; /* of tick() from now on */
         (void)stk_child_attend(&j->child);
         if (!rc && j->child.ending.status && !all->stopped) {
             rc = j->left->err.code ? j->left->err.code : STK_E_SYS;
