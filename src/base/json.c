@@ -75,15 +75,15 @@ static void put_escaped(struct stk_buf *out, uint32_t cp)
         stk_buf_printf(out, "\\u%04x", (unsigned)cp);
 }
 
-static void put_string(struct stk_buf *out, const char *s, size_t n)
+static void put_string(struct stk_buf *out, const char *s, size_t n, bool bytes)
 {
     stk_buf_putc(out, '"');
     size_t plain = 0, i = 0;
     while (i < n) {
         uint32_t cp = 0;
         size_t len = stk_utf8_next(s + i, n - i, &cp);
-        if (len && is_shown(cp)) {
-            i += len;
+        if (len ? is_shown(cp) : bytes) {
+            i += len ? len : 1;
             continue;
         }
         stk_buf_put(out, s + plain, i - plain);
@@ -101,7 +101,7 @@ static void put_string(struct stk_buf *out, const char *s, size_t n)
 void stk_jw_key(struct stk_jw *w, const char *key)
 {
     before(w);
-    put_string(w->out, key, strlen(key));
+    put_string(w->out, key, strlen(key), w->bytes);
     stk_buf_put(w->out, ": ", w->pretty ? 2 : 1);
     w->after_key = true;
 }
@@ -117,7 +117,7 @@ void stk_jw_str(struct stk_jw *w, const char *s)
 void stk_jw_strn(struct stk_jw *w, const char *s, size_t n)
 {
     before(w);
-    put_string(w->out, s, n);
+    put_string(w->out, s, n, w->bytes);
 }
 
 void stk_jw_u64(struct stk_jw *w, uint64_t v)
@@ -379,10 +379,11 @@ static int parse_value(struct parser *ps, struct stk_jval *v, unsigned depth)
     return rc;
 }
 
-int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
-                   struct stk_err *err)
+static int parse(struct stk_arena *a, const char *text, size_t len, bool bytes,
+                 struct stk_jval **out, struct stk_err *err)
 {
-    struct parser ps = {.cur = {.start = text, .p = text, .end = text + len, .err = err},
+    struct parser ps = {.cur = {.start = text, .p = text, .end = text + len, .err = err,
+                                .bytes = bytes},
                         .arena = a};
     struct stk_jval *v = stk_arena_alloc(a, sizeof *v);
     if (!v)
@@ -394,6 +395,18 @@ int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk
     if (!rc)
         *out = v;
     return rc;
+}
+
+int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
+                   struct stk_err *err)
+{
+    return parse(a, text, len, false, out, err);
+}
+
+int stk_json_parse_bytes(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
+                         struct stk_err *err)
+{
+    return parse(a, text, len, true, out, err);
 }
 
 const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name)

@@ -11,6 +11,7 @@ struct stk_jw {
     struct stk_buf *out;
     unsigned depth;
     bool need_comma, after_key, pretty;
+    bool bytes; /* texts keep bytes that are not UTF-8, for stk_json_parse_bytes() */
 };
 void stk_jw_init(struct stk_jw *w, struct stk_buf *out, bool pretty);
 void stk_jw_open(struct stk_jw *w, char bracket);  /* '{' or '[' */
@@ -55,6 +56,9 @@ struct stk_jval {
  * only. */
 int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
                    struct stk_err *err);
+/* The same for what this process wrote itself, with `bytes`. */
+int stk_json_parse_bytes(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
+                         struct stk_err *err);
 const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name); /* or NULL */
 
 #endif

@@ -105,6 +105,10 @@ static int pass_wide(struct stk_json_cur *c)
 {
     uint32_t cp;
     size_t step = stk_utf8_next(c->p, (size_t)(c->end - c->p), &cp);
+    if (!step && c->bytes) {
+        c->p++;
+        return 0;
+    }
     if (!step || cp < 0x20)
         return stk_json_bad(c, c->p,
                             step ? "control character in a string" : "a string is not UTF-8");

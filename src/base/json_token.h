@@ -18,6 +18,7 @@ struct stk_json_cur {
     bool record; /* the text is part of a file, whose path and offset are added later: messages give
                   * the byte in words. NaN, Infinity and -Infinity, which Python's json module
                   * writes, are numbers */
+    bool bytes;  /* strings may have bytes that are not UTF-8 */
 };
 
 /* Reports what is wrong, and where. */

@@ -2,8 +2,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "advice/judge.h"
-#include "result/grid.h"
-#include "report/report.h"
+#include "report/profile.h"
 #include "replay/replay.h"
 
 struct settings {
@@ -43,14 +42,6 @@ static const struct stk_opt options[] = {
 
 /* ---- the rules ----------------------------------------------------------------------------- */
 
-static int list_rules(struct stk_run *run)
-{
-    struct stk_buf out = STK_BUF_INIT;
-    stk_report_rules(&out);
-    stk_report_rules_json(&run->json);
-    return stk_say_text(run, &out);
-}
-
 static bool is_rule(const char *name)
 {
     const char *const *id = rule_ids();
@@ -82,18 +73,13 @@ static int show(struct stk_run *run, const struct stk_judged *j)
     const struct stk_advice *adv = &j->advice;
     struct stk_report r = {.a = &j->analysis,
                            .advice = adv,
-                           .columns = stk_columns(run),
-                           .utf8 = stk_term_utf8(),
                            .only = (const char *const *)s->only,
                            .least = (enum stk_severity)s->min};
     bool problem = false;
     for (size_t i = 0; i < adv->nfindings; i++)
         problem = problem || (adv->finding[i].severity >= STK_SEV_LOW &&
                               stk_report_shows(&r, &adv->finding[i]));
-    struct stk_buf out = STK_BUF_INIT;
-    stk_report_findings(&r, &out);
-    stk_report_findings_json(&r, &run->json);
-    int rc = stk_say_text(run, &out);
+    int rc = stk_say_result(run, &stk_advise_kind, &r, NULL);
     return rc ? rc : adv->blind ? STK_EXIT_PARTLY : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
 }
 
@@ -123,7 +109,7 @@ static int run_advise(struct stk_run *run)
 {
     const struct settings *s = run->settings;
     if (s->list)
-        return list_rules(run);
+        return stk_say_result(run, &stk_rules_kind, NULL, NULL);
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "PROFILE is missing");
     int rc = check_only(run);

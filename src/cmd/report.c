@@ -206,6 +206,7 @@ static struct stk_report report_of(const struct stk_run *run, const struct stk_j
     return (struct stk_report){.a = &j->analysis,
                                .advice = &j->advice,
                                .columns = stk_columns(run),
+                               .table_columns = stk_screen_of(run, NULL, NULL).table_columns,
                                .utf8 = stk_term_utf8(),
                                .top = (size_t)s->top};
 }
@@ -359,7 +360,7 @@ static int show_result(struct stk_run *run, const struct stk_result_file *f)
     const struct settings *s = run->settings;
     struct stk_buf out = STK_BUF_INIT;
     int rc = 0;
-    if (parts_asked(s) || s->trace_out || s->list_read)
+    if ((parts_asked(s) && !f->kind->screen) || s->trace_out || s->list_read)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "%.300s is no profile: it has none of these tables", run->opts.arg[0]);
     for (const char **one = s->csv; !rc && one && *one; one++)
@@ -367,7 +368,9 @@ static int show_result(struct stk_run *run, const struct stk_result_file *f)
     if (rc || s->csv)
         return rc;
     struct stk_screen screen = stk_screen_of(run, f->subject, &out);
-    stk_screen_draw(f->kind, f->result, &screen);
+    screen.top = (size_t)s->top;
+    screen.parts = parts_asked(s);
+    (f->kind->screen ? f->kind->screen : stk_screen_draw)(f->kind, f->result, &screen);
     return stk_say_text(run, &out);
 }
 

@@ -4,13 +4,6 @@
 
 #include "report/report_priv.h"
 
-/* json_run.c: members of the open object. */
-void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a);
-void stk_rj_processes(struct stk_jw *w, const struct stk_profile *p);
-void stk_rj_ranks(struct stk_jw *w, const struct stk_analysis *a);
-/* json_time.c */
-void stk_rj_time(struct stk_jw *w, const struct stk_analysis *a);
-
 static inline void put_array(struct stk_jw *w, const char *key)
 {
     stk_jw_key(w, key);

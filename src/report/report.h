@@ -29,7 +29,8 @@ enum stk_report_part {
     STK_PART_TIMELINE = 1u << 10,
     STK_PART_FINDINGS = 1u << 11,
     STK_PART_NOTES = 1u << 12,
-    STK_PART_ALL = (1u << 13) - 1
+    STK_PART_ALL = (1u << 13) - 1,
+    STK_PART_CHART = 1u << 13, /* of the screen, if it has room */
 };
 
 struct stk_report {
@@ -42,25 +43,22 @@ struct stk_report {
      */
     enum stk_severity least;
     const char *const *only;
+    unsigned table_columns; /* of tables; 0: as columns */
+    bool drawn;             /* fills a result only with what is drawn of it */
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
 /* The findings in full, as far as r shows them, and the verdict. */
 void stk_report_findings(const struct stk_report *r, struct stk_buf *out);
 bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
-/* Code to paste, each language under its title. Lines are never broken. */
-void stk_report_code(const struct stk_snippet *s, size_t n, int indent, struct stk_buf *out);
-/* Every rule of advice. */
-void stk_report_rules(struct stk_buf *out);
 /* stk_report_wrapped() for a text that is put together here. */
 void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns, const char *fmt,
                          ...) STK_PRINTF(4, 5);
 
 /* Members of the open object: the whole profile, names as in docs/profile.md. */
 void stk_report_json(const struct stk_report *r, struct stk_jw *w);
-/* Members of the open object: only the verdict and the findings; the rules. */
+/* Members of the open object: only the verdict and the findings. */
 void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w);
-void stk_report_rules_json(struct stk_jw *w);
 /* Code to paste, as the array "code": a language and a text each. */
 void stk_report_code_json(struct stk_jw *w, const struct stk_snippet *s, size_t n);
 /* One action, as an object. */

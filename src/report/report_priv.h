@@ -12,30 +12,17 @@ uint64_t stk_nearest(double v);
 /* words.c: numbers and names as cells. Each function renders into buf and returns it. */
 const char *stk_word_rate(double Bps, char *buf, size_t size);    /* "1.20 GiB/s", "-" for none */
 const char *stk_word_share(double share, char *buf, size_t size); /* "12.3 %", "-" below 0 */
-/* A mark (base/text.h): how bad it is. */
-const char *stk_word_weight(enum stk_severity s);
-const char *stk_word_times(double factor, char *buf, size_t size); /* "1.50x", "-" for none */
-const char *stk_word_time(double s, char *buf, size_t size);       /* "1.2 s", "-" for 0 */
 const char *stk_word_moment(double s, char *buf, size_t size);     /* the same, "0" for 0 */
 const char *stk_word_size(uint64_t bytes, char *buf, size_t size); /* "1.20 MiB", "-" for 0 */
-const char *stk_word_count(uint64_t n, char *buf, size_t size);    /* "1,234", "-" for 0 */
 /* "1 file", "2 files". */
 const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size);
 /* "00:05:10", "1-02:03:04": in the format of Slurm and its options; "?" below 0. */
 const char *stk_word_clock(double s, char *buf, size_t size);
-/* Escapes path and, if it is wider than columns, cuts its beginning. The text is borrowed from b,
- * which is reset first. */
-const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns);
 /* "1,234", or "about 1,200" for an estimate. */
 const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size);
 /* A command quoted as for a shell, safe to show. If it is wider than columns, drops directories of
  * its words, then its end. Borrowed from b. */
 const char *stk_word_command(struct stk_buf *b, const char *command, size_t columns);
-/* Columns left for a name beside `used` others; never 0. */
-size_t stk_report_room(const struct stk_report *r, size_t used);
-void stk_report_heading(const char *text, struct stk_buf *out);
-void stk_report_more(size_t shown, size_t all, struct stk_buf *out); /* "and 12 more: --top 0 …" */
-size_t stk_report_rows(const struct stk_report *r, size_t all);
 
 const char *stk_report_mark_kind(uint32_t kind); /* "step", … */
 /* chart.c */
@@ -53,29 +40,11 @@ enum stk_series {
     STK_SERIES_GPU,   /* 0..1 */
     STK_SERIES_MEMORY /* resident bytes of the processes */
 };
-/* Labels of the bins of stk_counts.read_size (shape.c). */
+/* Labels of the bins of stk_counts.read_size (profile.c). */
 extern const char *const stk_report_size_name[STK_SIZE_BINS];
 /* Fills v[n]; negative: unknown. False: all is unknown. */
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
 void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
-void stk_report_numbers(const struct stk_report *r, struct stk_buf *out);
-void stk_report_sums(const struct stk_report *r, struct stk_buf *out); /* in few lines */
-void stk_report_loop(const struct stk_report *r, struct stk_buf *out);
-void stk_report_time(const struct stk_report *r, struct stk_buf *out); /* shares of it */
-
-/* The parts. */
-void stk_report_header(const struct stk_report *r, struct stk_buf *out); /* screen.c */
-void stk_report_screen(const struct stk_report *r, struct stk_buf *out);
-void stk_report_files(const struct stk_report *r, struct stk_buf *out); /* tables.c */
-void stk_report_dirs(const struct stk_report *r, struct stk_buf *out);
-void stk_report_formats(const struct stk_report *r, struct stk_buf *out);
-void stk_report_ranks(const struct stk_report *r, struct stk_buf *out);
-void stk_report_processes(const struct stk_report *r, struct stk_buf *out);
-void stk_report_phases(const struct stk_report *r, struct stk_buf *out); /* shape.c */
-void stk_report_sizes(const struct stk_report *r, struct stk_buf *out);
-void stk_report_latency(const struct stk_report *r, struct stk_buf *out);
-void stk_report_timeline(const struct stk_report *r, struct stk_buf *out);
-void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findings.c */
 
 /* [low, high], or null if it is unknown. */
 void stk_report_interval(struct stk_jw *w, const char *key, struct stk_interval i);

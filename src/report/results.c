@@ -10,6 +10,7 @@
 #include "report/node.h"
 #include "report/data.h"
 #include "report/job.h"
+#include "report/profile.h"
 #include "report/scale.h"
 #include "report/stage.h"
 #include "report/tune.h"
@@ -27,6 +28,7 @@ const struct stk_result_kind *const stk_result_kinds[] = {
     &stk_beside_kind, &stk_sweep_kind,
     &stk_stage_nodes_kind, &stk_forms_kind, &stk_sets_kind, &stk_stage_kind,
     &stk_scale_kind,   &stk_job_kind,     &stk_profile_pair_kind,
+    &stk_profile_kind, &stk_advise_kind,  &stk_rules_kind,
     &stk_watch_kind, &stk_look_bench_result, &stk_look_profile_result, &stk_look_spread_result,
     &stk_look_stage_result, &stk_look_study_result, &stk_look_tune_result,
     &stk_tune_kind,    &stk_tune_check_kind, NULL};

@@ -10,8 +10,6 @@
 #include "result/grid.h"
 #include "report/report_priv.h"
 
-#define LEAST_ROOM 12 /* minimum columns of a name, however narrow the terminal */
-
 uint64_t stk_nearest(double v)
 {
     return v > 0 ? v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX : 0;
@@ -37,28 +35,6 @@ const char *stk_word_share(double share, char *buf, size_t size)
     return share >= 0 ? stk_percent_text(share, buf, size) : none(buf, size);
 }
 
-const char *stk_word_times(double factor, char *buf, size_t size)
-{
-    if (!(factor > 0))
-        return none(buf, size);
-    snprintf(buf, size, "%.*fx", factor < 9.995 ? 2 : factor < 99.95 ? 1 : 0, factor);
-    return buf;
-}
-
-const char *stk_word_time(double s, char *buf, size_t size)
-{
-    if (!(s > 0))
-        return none(buf, size);
-    /* A read from the page cache takes less than a microsecond. */
-    if (s < 0.9995e-6)
-        snprintf(buf, size, "%.0f ns", s * 1e9);
-    else if (s < 9.95e-6)
-        snprintf(buf, size, "%.1f us", s * 1e6);
-    else
-        return stk_format_duration(s, buf, size);
-    return buf;
-}
-
 const char *stk_word_moment(double s, char *buf, size_t size)
 {
     if (s > 0)
@@ -70,11 +46,6 @@ const char *stk_word_moment(double s, char *buf, size_t size)
 const char *stk_word_size(uint64_t bytes, char *buf, size_t size)
 {
     return bytes ? stk_format_size(bytes, buf, size) : none(buf, size);
-}
-
-const char *stk_word_count(uint64_t n, char *buf, size_t size)
-{
-    return n ? stk_format_count(n, buf, size) : none(buf, size);
 }
 
 /* The estimate has two significant digits. */
@@ -89,11 +60,6 @@ const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size)
     stk_format_count((n / unit + (n % unit >= unit / 2 && unit > 1)) * unit, text, sizeof text);
     snprintf(buf, size, "about %s", text);
     return buf;
-}
-
-size_t stk_report_room(const struct stk_report *r, size_t used)
-{
-    return r->columns > used + LEAST_ROOM ? r->columns - used : LEAST_ROOM;
 }
 
 const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size)
@@ -176,56 +142,12 @@ const char *stk_word_clock(double s, char *buf, size_t size)
     return buf;
 }
 
-const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns)
-{
-    stk_buf_reset(b);
-    size_t width = stk_text_escape(b, path, strlen(path), SIZE_MAX);
-    const char *s = stk_buf_cstr(b);
-    if (width <= columns || columns < 4)
-        return s;
-    size_t at = 0, n = strlen(s);
-    if (n < 4) /* out of memory */
-        return s;
-    while (at < n && width > columns - 3) {
-        uint32_t cp = 0;
-        size_t len = stk_utf8_next(s + at, n - at, &cp);
-        at += len ? len : 1;
-        width -= len ? stk_cp_width(cp) : 1;
-    }
-    /* The removed text is at least as wide as the dots. */
-    memcpy(b->data + at - 3, "...", 3);
-    return s + at - 3;
-}
-
-void stk_report_heading(const char *text, struct stk_buf *out)
-{
-    stk_buf_printf(out, "%s\n", text);
-}
-
-size_t stk_report_rows(const struct stk_report *r, size_t all)
-{
-    return r->top && r->top < all ? r->top : all;
-}
-
-void stk_report_more(size_t shown, size_t all, struct stk_buf *out)
-{
-    char n[32];
-    if (shown < all)
-        stk_buf_printf(out, "  and %s more: --top 0 shows all\n",
-                       stk_format_count(all - shown, n, sizeof n));
-}
-
 const char *stk_report_mark_kind(uint32_t kind)
 {
     return kind == STK_MARK_STEP    ? "step"
            : kind == STK_MARK_PHASE ? "phase"
            : kind == STK_MARK_EPOCH ? "epoch"
                                     : "mark";
-}
-
-const char *stk_word_weight(enum stk_severity s)
-{
-    return s == STK_SEV_HIGH ? STK_BAD : s == STK_SEV_MEDIUM ? STK_WARN : STK_STRONG;
 }
 
 void stk_report_sentence(struct stk_buf *out, unsigned indent, unsigned columns, const char *fmt,

@@ -32,9 +32,12 @@ static void put_row(const struct stk_result_field *f, const struct stk_jval *row
 {
     for (; f->key; f++) {
         struct stk_buf name = STK_BUF_INIT;
-        stk_buf_printf(&name, "%s%s", before, f->key);
-        if (f->unit == STK_U_GROUP) {
-            stk_buf_puts(&name, *f->key ? "." : "");
+        const char *key = f->csv ? f->csv : f->key;
+        stk_buf_printf(&name, "%s%s", before, key);
+        if (f->flags & STK_F_VIEW) {
+            /* described by another field */
+        } else if (f->unit == STK_U_GROUP) {
+            stk_buf_puts(&name, *key ? "." : "");
             put_row(f->of, row ? stk_field_of(f, row) : NULL, stk_buf_cstr(&name), more, out);
         } else if (is_cell(f)) {
             stk_buf_puts(out, *more ? "," : "");
@@ -64,6 +67,28 @@ static const struct stk_result_field *find(const struct stk_result_field *f, con
     return NULL;
 }
 
+void stk_csv_head(const struct stk_result_field *of, struct stk_buf *out)
+{
+    bool more = false;
+    put_row(of, NULL, "", &more, out);
+    stk_buf_putc(out, '\n');
+}
+
+int stk_csv_row(const struct stk_result_field *of, const void *base, struct stk_arena *arena,
+                struct stk_buf *out, struct stk_err *err)
+{
+    const struct stk_result_kind kind = {.fields = of};
+    struct stk_jval *row;
+    bool more = false;
+    stk_arena_reset(arena);
+    int rc = stk_result_fill(&kind, base, arena, &row, err);
+    if (!rc)
+        put_row(of, row, "", &more, out);
+    if (!rc)
+        stk_buf_putc(out, '\n');
+    return rc;
+}
+
 bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
                   const struct stk_jval *result, struct stk_buf *out)
 {
@@ -72,8 +97,7 @@ bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
         return false;
     const struct stk_jval *rows = stk_json_get(result, f->key), none = {.type = STK_JOBJ};
     bool more = false;
-    put_row(f->of, NULL, "", &more, out);
-    stk_buf_putc(out, '\n');
+    stk_csv_head(f->of, out);
     for (size_t i = 0; rows && rows->type == STK_JARR && i < rows->len; i++) {
         more = false;
         put_row(f->of, rows->item[i].type == STK_JOBJ ? &rows->item[i] : &none, "", &more, out);

@@ -25,6 +25,7 @@ enum stk_unit {
     STK_U_SECONDS,
     STK_U_SHARE, /* 0..1 */
     STK_U_TIMES, /* a factor */
+    STK_U_ID,    /* a number that is a name, of a process or a rank */
     STK_U_FLAG,  /* true or false */
     STK_U_TEXT,  /* a name or a phrase */
     STK_U_PROSE, /* sentences */
@@ -131,6 +132,9 @@ enum stk_field_flag {
                                * sentence below rows that stand side by side */
     STK_F_MAP = 1u << 19,     /* a table whose rows are the members of an object; of STK_U_ANY: the
                                * members, with their values */
+    STK_F_WIDE = 1u << 14,      /* a column that only wide terminals show */
+    STK_F_TOP = 1u << 21,       /* a table: its first rows, and how many more there are */
+    STK_F_BARE = 1u << 22,      /* a table without a line of titles */
     STK_F_OWN_TITLE = 1u << 20, /* `titled` says only whether it is a plain number */
     STK_F_SIDE = 1u << 24, /* a table whose rows stand side by side (side.h) */
 };
@@ -171,6 +175,9 @@ struct stk_result_field {
     /* Of a table: its rows are these two members, not those of an array. */
     const char *pair[2];
     const struct stk_result_plot *plot; /* of a table, on the page */
+    unsigned part;     /* bits of stk_screen.parts: drawn if one of them is; 0: always */
+    const char *total; /* of a table: the member beside it that counts its rows, listed or not */
+    const char *csv;   /* its name in CSV, and before the members of a group; NULL: as the key */
     /* Draws the member of obj on the screen in its own way (screen.h). */
     void (*draw)(const struct stk_result_field *f, const struct stk_jval *obj, struct stk_screen *s);
 };
@@ -236,6 +243,9 @@ struct stk_result_kind {
     void (*blocks)(const struct stk_jval *result, struct stk_jw *w);
     bool fits; /* its screen is as narrow as a terminal in a file, too */
     const struct stk_result_csv *csv; /* the table of --csv (page.h); NULL: none */
+    /* Draws the screen, with stk_screen_draw(), if that alone is not enough. */
+    void (*screen)(const struct stk_result_kind *kind, const struct stk_jval *result,
+                   struct stk_screen *s);
     bool gathered; /* on the page, several such results make one (report/html) */
     /* Several such results on a page are also compared: of a struct stk_results. May be NULL. */
     const struct stk_result_kind *compared;
@@ -274,9 +284,15 @@ const struct stk_jval *stk_rows_of(const struct stk_result_field *f, const struc
                                    struct stk_pair *made);
 /* Members of the open object, from the struct at base. */
 void stk_fields_put(const struct stk_result_field *f, const void *base, struct stk_jw *w);
+/* An object. */
+void stk_row_put(const struct stk_result_field *f, const void *row, struct stk_jw *w);
 /* An array: n structs of `size` bytes at `rows`. */
 void stk_rows_put(const struct stk_result_field *f, const void *rows, size_t n, size_t size,
                   struct stk_jw *w);
+/* The way back: fills the struct at base from the members of obj that came from one. What is missing
+ * or of another type leaves it as it is; null is NaN, or NULL. Texts and rows lie in the arena. */
+int stk_fields_get(const struct stk_result_field *f, const struct stk_jval *obj, void *base,
+                   struct stk_arena *arena, struct stk_err *err);
 /* A result as it is drawn, whether it was saved or just filled from `data`. In the arena. */
 int stk_result_fill(const struct stk_result_kind *kind, const void *data, struct stk_arena *arena,
                     struct stk_jval **result, struct stk_err *err);

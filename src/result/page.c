@@ -25,10 +25,15 @@ static bool is_number(const struct stk_jval *v)
     return v && (v->type == STK_JINT || v->type == STK_JFLOAT);
 }
 
+/* Of the screen alone. */
+static bool is_view(const struct stk_result_field *f)
+{
+    return f->flags & STK_F_VIEW && !(f->flags & STK_F_PAGE);
+}
+
 static bool on_page(const struct stk_result_field *f)
 {
-    bool view = f->flags & STK_F_VIEW && !(f->flags & STK_F_PAGE);
-    return f->title && !view && !(f->flags & STK_F_SCREEN);
+    return f->title && !is_view(f) && !(f->flags & STK_F_SCREEN);
 }
 
 /* ---- the verdict and the facts --------------------------------------------------------------- */
@@ -43,6 +48,8 @@ static void put_number(const struct stk_result_field *f, const struct stk_jval *
 {
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
+        if (is_view(f))
+            continue;
         if (f->unit == STK_U_GROUP)
             put_number(f->of, v, h, w);
         if (f->flags & STK_F_VERDICT && v && v->type == STK_JSTR)
@@ -81,6 +88,8 @@ static void put_facts(const struct stk_result_field *f, const char *before,
 {
     for (; f->key; f++) {
         const struct stk_jval *v = stk_field_of(f, obj);
+        if (is_view(f))
+            continue;
         if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ) {
             char inside[80];
             bool titled = f->title && !(f->flags & STK_F_NAMED);
@@ -280,6 +289,8 @@ static void put_blocks(const struct stk_result_field *f, const struct stk_jval *
     for (; f->key; f++) {
         struct stk_pair pair;
         const struct stk_jval *v = stk_field_of(f, obj);
+        if (is_view(f))
+            continue;
         if (f->unit == STK_U_GROUP && v && v->type == STK_JOBJ)
             put_blocks(f->of, v, result, w);
         if (f->unit == STK_U_ANY && f->flags & STK_F_MAP && v && v->type == STK_JOBJ && v->len)

@@ -12,6 +12,11 @@ void stk_page_draw(const struct stk_result_kind *kind, const char *name, const c
 bool stk_csv_draw(const struct stk_result_kind *kind, const char *table,
                   const struct stk_jval *result, struct stk_buf *out);
 
+/* The same from structs: the first row, and that of a struct. The arena is reset. */
+void stk_csv_head(const struct stk_result_field *of, struct stk_buf *out);
+int stk_csv_row(const struct stk_result_field *of, const void *base, struct stk_arena *arena,
+                struct stk_buf *out, struct stk_err *err);
+
 /* The table that a command writes as CSV: a row for each object of the array `rows` of the result,
  * or of the arrays `inner` of its objects. Columns take a member, such as "value_interval.0";
  * "^name" is one of the outer row. */

@@ -58,7 +58,7 @@ static struct stk_jval in_order(const struct stk_result_plot *p, const struct st
     struct stk_jval sorted = {.type = STK_JARR};
     sorted.item = calloc(rows->len + 1, sizeof *sorted.item);
     for (size_t i = 0; sorted.item && i < rows->len; i++)
-        if (is_category(p) || isfinite(stk_pg_get(&rows->item[i], p->x)))
+        if (p->scale == STK_SCALE_CATEGORY || isfinite(stk_pg_get(&rows->item[i], p->x)))
             sorted.item[sorted.len++] = rows->item[i];
     if (sorted.len && !is_category(p))
         qsort_r(sorted.item, sorted.len, sizeof *sorted.item, by_x, (void *)(uintptr_t)p->x);

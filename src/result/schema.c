@@ -12,6 +12,7 @@ static const char *type_of(enum stk_unit unit)
     case STK_U_LIST:
     case STK_U_TABLE: return "array";
     case STK_U_GROUP: return "object";
+    case STK_U_ID:
     case STK_U_COUNT: return "integer";
     case STK_U_ANY: return NULL;
     default: return "number";

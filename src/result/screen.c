@@ -18,6 +18,7 @@
 #define BOX_WIDTH 20
 #define BOX_FROM  76 /* columns of a screen that has boxes */
 #define TITLE_MAX 24 /* of a column */
+#define WIDE      110 /* columns of a terminal */
 
 /* ---- parts and rows ------------------------------------------------------------------------- */
 
@@ -157,8 +158,11 @@ static void add_figure(const struct stk_result_field *f, const struct stk_jval *
 /* ---- tables --------------------------------------------------------------------------------- */
 
 /* rows: NULL inside an object of them. */
-static bool is_column(const struct stk_result_field *f, const struct stk_jval *rows)
+static bool is_column(const struct stk_result_field *f, const struct stk_jval *rows,
+                      const struct stk_screen *s)
 {
+    if (f->flags & STK_F_WIDE && s->columns < WIDE)
+        return false;
     return f->title && !(f->flags & (STK_F_PAGE | STK_F_REMARK | STK_F_NOTE)) &&
            f->unit < STK_U_GROUP && (!rows || stk_column_shown(f, rows));
 }
@@ -208,7 +212,7 @@ static void put_row(const struct stk_result_field *f, const struct stk_jval *row
     for (; f->key; f++) {
         if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
             put_row(f->of, stk_field_of(f, row), NULL, s, cells);
-        if (!is_column(f, rows))
+        if (!is_column(f, rows, s))
             continue;
         const struct stk_result_field here = stk_field_in(f, s->result);
         put_cell(&here, stk_pg_at(row, f->key), s->mark, cells);
@@ -224,7 +228,7 @@ static size_t put_titles(const struct stk_result_field *f, const struct stk_jval
     for (; f->key && n + 2 <= STK_GRID_COLUMNS; f++) {
         if (f->unit == STK_U_GROUP && !(f->flags & STK_F_PAGE))
             n = put_titles(f->of, NULL, s, align, n, cells);
-        if (!is_column(f, rows))
+        if (!is_column(f, rows, s))
             continue;
         const struct stk_result_field here = stk_field_in(f, s->result);
         put_title(&here, s, cells);
@@ -373,6 +377,26 @@ static void put_side(const struct stk_result_field *f, const struct stk_jval *ro
     put_remarks(f, rows, s);
 }
 
+/* How many of the rows are shown: of the first ones, and all of any other table. */
+static size_t top_of(const struct stk_result_field *f, const struct stk_jval *rows,
+                     const struct stk_screen *s)
+{
+    size_t most = f->most && s->problems ? s->problems : f->most ? f->most : s->top;
+    return f->flags & STK_F_TOP && most && most < rows->len ? most : rows->len;
+}
+
+static void put_more(const struct stk_result_field *f, const struct stk_jval *rows, size_t shown,
+                     struct stk_screen *s)
+{
+    const struct stk_jval *total = f->total ? stk_json_get(s->result, f->total) : NULL;
+    double all = total && total->f > (double)rows->len ? total->f : (double)rows->len;
+    char n[40];
+    if (all > (double)shown)
+        stk_screen_say(s, "and %s more%s",
+                       stk_unit_text(STK_U_COUNT, all - (double)shown, n, sizeof n),
+                       f->most ? "" : ": --top 0 shows all");
+}
+
 void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *rows,
                       struct stk_screen *s)
 {
@@ -385,10 +409,14 @@ void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *r
         return;
     }
     stk_grid_init(&t, align);
-    stk_grid_cells(&t, &cells);
-    for (size_t i = 0; i < rows->len; i++) {
+    if (f->flags & STK_F_BARE)
+        stk_buf_reset(&cells);
+    else
+        stk_grid_cells(&t, &cells);
+    size_t top = top_of(f, rows, s);
+    for (size_t i = 0; i < top; i++) {
         /* The first rows differ (caches fill); the last ones show the steady state. */
-        if (f->most && !f->by && rows->len > f->most && i == f->most / 2) {
+        if (f->most && !f->by && !(f->flags & STK_F_TOP) && rows->len > f->most && i == f->most / 2) {
             put_dots(n, &cells);
             stk_grid_cells(&t, &cells);
             i = rows->len - f->most / 2;
@@ -406,6 +434,8 @@ void stk_screen_table(const struct stk_result_field *f, const struct stk_jval *r
     stk_grid_render(&t, INDENT, s->out);
     stk_grid_release(&t);
     stk_buf_release(&cells);
+    if (f->flags & STK_F_TOP)
+        put_more(f, rows, top, s);
     put_remarks(f, rows, s);
     if (f->say && (!f->by || (f->most && rows->len > f->most)))
         stk_report_wrapped(f->say, INDENT, s->columns, s->out);
@@ -569,7 +599,8 @@ static void draw_fields(const struct stk_result_field *f, const struct stk_jval 
                         struct stk_screen *s)
 {
     for (; f->key; f++)
-        if (!(f->flags & (STK_F_HEAD | STK_F_PAGE | STK_F_VERDICT)))
+        if (!(f->flags & (STK_F_HEAD | STK_F_PAGE | STK_F_VERDICT)) &&
+            (!f->part || f->part & s->parts))
             draw_field(f, obj, r, s);
 }
 

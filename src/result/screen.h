@@ -15,6 +15,8 @@ struct stk_screen {
     bool utf8;
     bool line; /* one line, for a log: the figures only */
     size_t problems; /* shown at most; 0: as many as the field says */
+    size_t top;      /* rows of a table; 0: all */
+    unsigned parts;  /* of the result, as its fields name them */
     const void *style; /* an option for fields that draw themselves; NULL: none */
     /* Of the renderer. */
     struct stk_buf *out;

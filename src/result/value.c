@@ -49,6 +49,8 @@ const char *stk_unit_text(enum stk_unit unit, double v, char *buf, size_t size)
         seconds(v, buf, size);
     else if (unit == STK_U_SHARE)
         stk_format_share(v, buf, size);
+    else if (unit == STK_U_ID)
+        snprintf(buf, size, "%.0f", v);
     else if (unit == STK_U_TIMES)
         stk_format_times(v, buf, size);
     else if (unit == STK_U_PER_S)
@@ -63,7 +65,7 @@ const char *stk_unit_name(enum stk_unit unit)
     static const char *const name[] = {
         [STK_U_PLAIN] = "",        [STK_U_COUNT] = "count", [STK_U_BYTES] = "B",
         [STK_U_BYTES_PER_S] = "B/s", [STK_U_PER_S] = "per s", [STK_U_SECONDS] = "s",
-        [STK_U_SHARE] = "share",   [STK_U_TIMES] = "x",     [STK_U_FLAG] = "text",
+        [STK_U_SHARE] = "share",   [STK_U_TIMES] = "x",     [STK_U_ID] = "",           [STK_U_FLAG] = "text",
         [STK_U_TEXT] = "text",     [STK_U_PROSE] = "prose", [STK_U_LIST] = "text",
         [STK_U_GROUP] = "",        [STK_U_TABLE] = "",      [STK_U_ANY] = ""};
     return name[unit];

@@ -171,7 +171,7 @@ def test_numbers_are_those_of_json(opened, results):
     loop = report["main_loop"]
     big = float(browser.js("return document.querySelector('#r1 .big strong').dataset.value"))
     assert near(big, loop["wait_s"] / loop["run_s"] if loop["wait_s"] is not None else report["io_share"]["merged"])
-    ranks = cells(browser, "r1-ranks")
+    ranks = cells(browser, "r1-ranks-table")
     for row, rank in zip(ranks, report["ranks"]):
         assert near(row["I/O time"], rank["io_s"]) and row["Read"] == rank["read_bytes"] and row["Reads"] == rank["reads"]
     files = browser.js("return document.getElementById('r1-files').table.getData().map(r => [r.c0, r.c6, r.c8, r.c1])")

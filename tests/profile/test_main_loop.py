@@ -91,7 +91,7 @@ def test_waits_for_others(loop, how, known_from, says):
 def test_a_program_that_reads_itself(loop):
     m, screen = loop("alone")
     assert m["known_from"] == "reads" and 0 < m["wait_s"] < m["run_s"]
-    assert "main loop: waited for data " in screen
+    assert "main loop  waited for data " in screen
 
 
 PASSES = """

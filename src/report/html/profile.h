@@ -6,7 +6,6 @@
 #include "report/html/priv.h"
 #include "report/report_priv.h"
 
-#define STK_PG_COLUMNS      256 /* of the run over time */
 #define STK_PG_PROFILES_MAX 64
 
 struct stk_pg_profiles {
@@ -14,18 +13,6 @@ struct stk_pg_profiles {
     struct stk_judged *judged[STK_PG_PROFILES_MAX];
     char *name[STK_PG_PROFILES_MAX];
 };
-
-/* ---- profile_plots.c ---- */
-
-/* Its plots, as items of the open list of blocks. */
-void stk_pg_profile_plots(struct stk_jw *w, const struct stk_analysis *a);
-/* The axis, panels and end of a plot: the parts of the time of each, as bars. */
-void stk_pg_parts(struct stk_jw *w, const struct stk_analysis *const *a, const char *const *name,
-                  size_t n);
-/* False for fewer than two known values: one reading is not a line. */
-bool stk_pg_is_line(const struct stk_profile *p, enum stk_series what);
-/* Widens [*from, *to) to all bins that count something. */
-void stk_pg_widen(const uint64_t *count, size_t n, size_t *from, size_t *to);
 
 /* ---- profile_compare.c ---- */
 

@@ -1,11 +1,15 @@
 /*
- * profile_plots.c - the plots of a profile: the run over time, where the time went, ranks over
- * time, sizes and durations of requests, ranks against ranks.
+ * profile_plots.c - the plots of a profile that are not columns of a table: the run over time, where
+ * the time went, ranks over time.
  */
 #include "report/html/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "report/profile.h"
+
+#define STK_PG_COLUMNS 256 /* of the run over time */
 
 /* ---- the run over time --------------------------------------------------------------------- */
 
@@ -15,7 +19,7 @@ struct lane {
 };
 
 /* One reading is not a line. */
-bool stk_pg_is_line(const struct stk_profile *p, enum stk_series what)
+static bool is_line(const struct stk_profile *p, enum stk_series what)
 {
     double v[STK_PG_COLUMNS];
     size_t known = 0;
@@ -29,7 +33,7 @@ bool stk_pg_is_line(const struct stk_profile *p, enum stk_series what)
 static void put_lane(struct stk_jw *w, const struct stk_profile *p, const struct lane *l)
 {
     double v[STK_PG_COLUMNS];
-    if (!stk_pg_is_line(p, l->what) || !stk_report_series(p, l->what, v, STK_PG_COLUMNS))
+    if (!is_line(p, l->what) || !stk_report_series(p, l->what, v, STK_PG_COLUMNS))
         return;
     for (size_t i = 0; i < STK_PG_COLUMNS; i++)
         v[i] = v[i] >= 0 ? v[i] : NAN;
@@ -44,7 +48,7 @@ static void put_lanes(struct stk_jw *w, const struct stk_profile *p, const char 
 {
     bool any = false;
     for (size_t i = 0; i < n; i++)
-        any = any || stk_pg_is_line(p, lane[i].what);
+        any = any || is_line(p, lane[i].what);
     if (!any)
         return;
     stk_pg_panel(w, name, unit);
@@ -90,8 +94,8 @@ static void put_over_time(struct stk_jw *w, const struct stk_analysis *a)
     static const struct lane memory[] = {{"memory", "step", STK_SERIES_MEMORY}};
     static const struct lane gpu[] = {{"GPU", "step", STK_SERIES_GPU}};
     const struct stk_profile *p = a->p;
-    if (!stk_pg_is_line(p, STK_SERIES_READ_BPS) && !stk_pg_is_line(p, STK_SERIES_WRITE_BPS) &&
-        !stk_pg_is_line(p, STK_SERIES_IO) && !stk_pg_is_line(p, STK_SERIES_CPU))
+    if (!is_line(p, STK_SERIES_READ_BPS) && !is_line(p, STK_SERIES_WRITE_BPS) &&
+        !is_line(p, STK_SERIES_IO) && !is_line(p, STK_SERIES_CPU))
         return;
     stk_pg_plot(w, "time", "The run over time",
                 a->nepochs ? a->epochs_marked
@@ -120,134 +124,51 @@ struct part {
     double s;
 };
 
-static size_t parts_of(const struct stk_analysis *a, struct part *part)
+static void put_where(struct stk_jw *w, const struct stk_analysis *a)
 {
+    static const char *const main_loop = "main loop", *const all = "all threads";
     const struct stk_loop *l = &a->loop;
-    if (l->wait_s >= 0 && l->run_s > 0) {
-        part[0] = (struct part){"started", l->start_s};
-        part[1] = (struct part){"waited for data", l->wait_s};
-        part[2] = (struct part){"wrote", l->write_s};
-        part[3] = (struct part){"computed", l->compute_s};
-        return 4;
-    }
-    part[0] = (struct part){"reads", a->job.read_s};
-    part[1] = (struct part){"writes", a->job.write_s};
-    part[2] = (struct part){"metadata", a->job.meta_s};
-    return 3;
-}
-
-static bool loop_known(const struct stk_analysis *a)
-{
-    return a->loop.wait_s >= 0 && a->loop.run_s > 0;
-}
-
-void stk_pg_parts(struct stk_jw *w, const struct stk_analysis *const *a, const char *const *name,
-                  size_t n)
-{
+    const struct stk_usage *j = &a->job;
+    const struct part lived[] = {{"started", l->start_s},
+                                 {"waited for data", l->wait_s},
+                                 {"wrote", l->write_s},
+                                 {"computed", l->compute_s}};
+    const struct part called[] = {
+        {"reads", j->read_s}, {"writes", j->write_s}, {"metadata", j->meta_s}};
     const struct stk_pg_axis axis = {"", "", "category", NAN, NAN};
-    struct part part[4];
-    size_t parts = parts_of(a[0], part);
+    bool known = l->wait_s >= 0 && l->run_s > 0;
+    const struct part *part = known ? lived : called;
+    stk_pg_plot(w, "where", "Where the time went",
+                known ? "The life of the program's main thread; I/O that workers overlap with "
+                        "computing is not in it."
+                      : "Seconds in I/O calls, threads added up: how long the program waited for "
+                        "them is unknown.");
     stk_pg_x(w, &axis);
-    stk_jw_put_strs(w, "v", name, n);
+    stk_jw_put_strs(w, "v", known ? &main_loop : &all, 1);
     stk_jw_close(w, '}');
     stk_jw_put_bool(w, "flip", true);
     stk_pg_panels(w);
-    stk_pg_panel(w, loop_known(a[0]) ? "time of the main loop" : "time in calls", "s");
-    for (size_t i = 0; i < parts; i++) {
+    stk_pg_panel(w, known ? "time of the main loop" : "time in calls", "s");
+    for (size_t i = 0; i < (known ? STK_PG_COUNT(lived) : STK_PG_COUNT(called)); i++) {
         stk_pg_series(w, part[i].name, "bar");
         stk_jw_put_str(w, "stack", "all");
-        stk_jw_key(w, "v");
-        stk_jw_open(w, '[');
-        for (size_t k = 0; k < n; k++) {
-            struct part mine[4];
-            parts_of(a[k], mine);
-            stk_pg_value(w, loop_known(a[k]) == loop_known(a[0]) ? mine[i].s : NAN);
-        }
-        stk_jw_close(w, ']');
+        stk_pg_values(w, "v", &part[i].s, 1);
         stk_jw_close(w, '}');
     }
     stk_pg_panel_end(w);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-}
-
-static void put_where(struct stk_jw *w, const struct stk_analysis *a)
-{
-    static const char *const main_loop[] = {"main loop"}, *const all[] = {"all threads"};
-    stk_pg_plot(w, "where", "Where the time went",
-                loop_known(a)
-                    ? "The life of the program's main thread; I/O that workers overlap with "
-                      "computing is not in it."
-                    : "Seconds in I/O calls, threads added up: how long the program waited for "
-                      "them is unknown.");
-    stk_pg_parts(w, &a, loop_known(a) ? main_loop : all, 1);
+    stk_pg_plot_end(w);
 }
 
 /* ---- ranks over time ----------------------------------------------------------------------- */
 
-/* A unit's rank, or its first process. */
-static void unit_names(const struct stk_profile *p, char (*name)[16], bool *ranks)
+static void put_heat(struct stk_jw *w, const struct stk_jval *units, double span_s)
 {
-    for (size_t i = 0; i < p->nunits; i++)
-        name[i][0] = '\0';
-    *ranks = false;
-    for (size_t i = 0; i < p->nprocs; i++) {
-        const struct stk_prof_proc *o = &p->proc[i];
-        if (o->launch || o->unit >= p->nunits || name[o->unit][0])
-            continue;
-        snprintf(name[o->unit], sizeof name[0], "%u", o->world ? o->rank : o->pid);
-        *ranks = *ranks || o->world;
-    }
-    /* A job script beside the ranks is not one of them. */
-    for (size_t i = 0; i < p->nprocs && *ranks; i++)
-        if (!p->proc[i].world && p->proc[i].unit < p->nunits)
-            snprintf(name[p->proc[i].unit], sizeof name[0], "beside");
-}
-
-/* The largest of a group of units, from `first` on. */
-static void put_heat_row(struct stk_jw *w, const struct stk_profile *p, size_t first, size_t n)
-{
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < STK_PROF_UNIT_BINS; i++) {
-        double most = 0;
-        for (size_t k = first; k < first + n; k++)
-            most = fmax(most, (double)p->unit_busy[k * STK_PROF_UNIT_BINS + i]);
-        char text[24];
-        int len = snprintf(text, sizeof text, "%.3g", most);
-        stk_jw_raw(w, text, (size_t)len);
-    }
-    stk_jw_close(w, ']');
-}
-
-static bool unit_used(const struct stk_profile *p, size_t unit)
-{
-    for (size_t i = 0; i < STK_PROF_UNIT_BINS; i++)
-        if (p->unit_busy[unit * STK_PROF_UNIT_BINS + i] > 0)
-            return true;
-    return false;
-}
-
-static void put_heat_names(struct stk_jw *w, const struct stk_profile *p, char (*name)[16],
-                           size_t group)
-{
-    stk_jw_key(w, "v");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < p->nunits; i += group) {
-        char text[40];
-        size_t last = i + group < p->nunits ? i + group - 1 : p->nunits - 1u;
-        if (last > i)
-            snprintf(text, sizeof text, "%s to %s", name[i], name[last]);
-        if (group > 1 || unit_used(p, i))
-            stk_jw_str(w, last > i ? text : name[i]);
-    }
-    stk_jw_close(w, ']');
-}
-
-static void put_heat(struct stk_jw *w, const struct stk_profile *p, char (*name)[16], bool ranks)
-{
-    size_t group = stk_pg_heat_group(p->nunits);
-    stk_pg_heat(w, "heat", ranks ? "Ranks over time" : "Programs over time",
-                group > 1
+    const struct stk_jval *rows = stk_json_get(units, "rows");
+    const char *unit = stk_pg_text(units, "unit", "process");
+    if (!rows || rows->type != STK_JARR || rows->len < 2)
+        return;
+    stk_pg_heat(w, "heat", strcmp(unit, "rank") == 0 ? "Ranks over time" : "Programs over time",
+                stk_pg_get(units, "of_each") > 1
                     ? "Threads in an I/O call, on average: a row is of several neighbouring ranks, "
                       "and shows the busiest."
                     : "Threads in an I/O call, on average: a row that differs from the others "
@@ -255,183 +176,39 @@ static void put_heat(struct stk_jw *w, const struct stk_profile *p, char (*name)
     stk_jw_put_str(w, "link", "time");
     stk_jw_put_str(w, "name", "threads in I/O");
     stk_jw_put_str(w, "unit", "");
-    put_time_axis(w, stk_report_span_s(p), STK_PROF_UNIT_BINS);
+    put_time_axis(w, span_s, STK_PROF_UNIT_BINS);
     stk_jw_key(w, "y");
     stk_jw_open(w, '{');
-    stk_jw_put_str(w, "name", ranks ? "rank" : "process");
-    put_heat_names(w, p, name, group);
+    stk_jw_put_str(w, "name", unit);
+    stk_jw_key(w, "v");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < rows->len; i++)
+        stk_jw_str(w, stk_pg_text(&rows->item[i], "name", ""));
+    stk_jw_close(w, ']');
     stk_jw_close(w, '}');
     stk_jw_key(w, "v");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < p->nunits; i += group)
-        if (group > 1 || unit_used(p, i))
-            put_heat_row(w, p, i, i + group <= p->nunits ? group : p->nunits - i);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-}
-
-static void put_units(struct stk_jw *w, const struct stk_profile *p)
-{
-    size_t used = 0;
-    bool ranks;
-    for (size_t i = 0; p->unit_busy && i < p->nunits; i++)
-        used += unit_used(p, i);
-    if (used < 2)
-        return;
-    char(*name)[16] = calloc(p->nunits, sizeof *name);
-    if (!name) {
-        w->out->fail = true;
-        return;
-    }
-    unit_names(p, name, &ranks);
-    put_heat(w, p, name, ranks);
-    free(name);
-}
-
-/* ---- distributions ------------------------------------------------------------------------- */
-
-static void put_bars(struct stk_jw *w, const char *name, const uint64_t *count, size_t from,
-                     size_t to)
-{
-    stk_pg_series(w, name, "bar");
-    stk_jw_key(w, "v");
-    stk_jw_open(w, '[');
-    for (size_t i = from; i < to; i++)
-        stk_jw_u64(w, count[i]);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-}
-
-void stk_pg_widen(const uint64_t *count, size_t n, size_t *from, size_t *to)
-{
-    for (size_t i = 0; i < n; i++) {
-        *from = count[i] && i < *from ? i : *from;
-        *to = count[i] && i + 1 > *to ? i + 1 : *to;
-    }
-}
-
-static void put_sizes(struct stk_jw *w, const struct stk_counts *n)
-{
-    const struct stk_pg_axis axis = {"size of a request", "", "category", NAN, NAN};
-    size_t from = STK_SIZE_BINS, to = 0;
-    stk_pg_widen(n->read_size, STK_SIZE_BINS, &from, &to);
-    stk_pg_widen(n->write_size, STK_SIZE_BINS, &from, &to);
-    if (from >= to)
-        return;
-    stk_pg_plot(w, "sizes", "Sizes of requests",
-                "Storage serves few large requests faster than many small ones.");
-    stk_pg_x(w, &axis);
-    stk_jw_put_strs(w, "v", stk_report_size_name + from, to - from);
-    stk_jw_close(w, '}');
-    stk_pg_panels(w);
-    stk_pg_panel(w, "requests", "count");
-    put_bars(w, "reads", n->read_size, from, to);
-    put_bars(w, "writes", n->write_size, from, to);
-    stk_pg_panel_end(w);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-}
-
-static void put_latency(struct stk_jw *w, const struct stk_usage *job)
-{
-    const struct stk_pg_axis axis = {"a read took at least", "s", "category", NAN, NAN};
-    uint64_t count[STK_LATENCY_BINS];
-    size_t from = STK_LATENCY_BINS, to = 0;
-    char text[300], a[40], b[40];
-    for (size_t i = 0; i < STK_LATENCY_BINS; i++)
-        count[i] = job->n.read_latency[i];
-    stk_pg_widen(count, STK_LATENCY_BINS, &from, &to);
-    if (from >= to)
-        return;
-    snprintf(text, sizeof text, "Half of the reads took up to %s, 99 %% up to %s. Below, the time that the reads of each "
-             "bar took in all: few slow ones may take most of it.",
-             stk_word_time(job->latency_p50_s, a, sizeof a),
-             stk_word_time(job->latency_p99_s, b, sizeof b));
-    stk_pg_plot(w, "latency", "How long reads took", text);
-    stk_pg_x(w, &axis);
-    stk_jw_key(w, "v");
-    stk_jw_open(w, '[');
-    for (size_t i = from; i < to; i++)
-        stk_pg_value(w, 1e-9 * (double)((uint64_t)1 << i));
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-    stk_pg_panels(w);
-    stk_pg_panel(w, "reads", "count");
-    put_bars(w, "reads", count, from, to);
-    stk_pg_panel_end(w);
-    stk_pg_panel(w, "time, about", "s");
-    stk_pg_series(w, "time, about", "bar");
-    stk_jw_key(w, "v");
-    stk_jw_open(w, '[');
-    for (size_t i = from; i < to; i++)
-        stk_pg_value(w, stk_pg_octave_s(1e-9 * (double)((uint64_t)1 << i), (double)count[i]));
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-    stk_pg_panel_end(w);
-    stk_pg_plot_end(w);
-}
-
-/* ---- ranks against ranks ------------------------------------------------------------------- */
-
-static void put_rank_values(struct stk_jw *w, const struct stk_analysis *a, const char *key,
-                            size_t offset, bool count)
-{
-    stk_jw_key(w, key);
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < a->nranks; i++) {
-        const char *at = (const char *)&a->rank[i] + offset;
-        if (!a->rank[i].known)
-            continue;
-        if (count)
-            stk_pg_value(w, (double)*(const uint64_t *)(const void *)at);
-        else
-            stk_pg_value(w, *(const double *)(const void *)at);
+    for (size_t i = 0; i < rows->len; i++) {
+        const struct stk_jval *busy = stk_json_get(&rows->item[i], "threads");
+        stk_jw_open(w, '[');
+        for (size_t k = 0; stk_pg_has_rows(busy) && k < busy->len; k++)
+            stk_pg_value(w, busy->item[k].f);
+        stk_jw_close(w, ']');
     }
     stk_jw_close(w, ']');
-}
-
-static void put_rank_panel(struct stk_jw *w, const struct stk_analysis *a, const char *as,
-                           const char *name, const char *unit, size_t offset, bool count)
-{
-    stk_pg_panel(w, name, unit);
-    stk_pg_series(w, name, as);
-    put_rank_values(w, a, "v", offset, count);
-    stk_jw_close(w, '}');
-    stk_pg_panel_end(w);
-}
-
-static void put_ranks(struct stk_jw *w, const struct stk_analysis *a)
-{
-    size_t known = 0;
-    for (size_t i = 0; i < a->nranks; i++)
-        known += a->rank[i].known;
-    if (known < 2)
-        return;
-    const struct stk_pg_axis axis = {"rank", "", stk_pg_rank_scale(known), NAN, NAN};
-    const char *as = stk_pg_rank_shape(known);
-    stk_pg_plot(w, "balance", "Ranks against ranks",
-                "All ranks wait for the slowest: one that stands out costs the whole job.");
-    stk_pg_x(w, &axis);
-    stk_jw_key(w, "v");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < a->nranks; i++)
-        if (a->rank[i].known)
-            stk_jw_u64(w, a->rank[i].rank);
-    stk_jw_close(w, ']');
-    stk_jw_close(w, '}');
-    stk_pg_panels(w);
-    put_rank_panel(w, a, as, "time in I/O", "s", offsetof(struct stk_rank_use, io_s), false);
-    put_rank_panel(w, a, as, "bytes read", "B", offsetof(struct stk_rank_use, read_bytes), true);
-    stk_jw_close(w, ']');
     stk_jw_close(w, '}');
 }
 
-void stk_pg_profile_plots(struct stk_jw *w, const struct stk_analysis *a)
+void stk_pg_profile_plots(const struct stk_jval *result, struct stk_jw *w)
 {
-    put_over_time(w, a);
-    put_where(w, a);
-    put_units(w, a->p);
-    put_ranks(w, a);
-    put_sizes(w, &a->job.n);
-    put_latency(w, &a->job);
+    struct stk_profile_time *t = malloc(sizeof *t);
+    struct stk_arena arena = STK_ARENA_INIT;
+    if (t && stk_profile_time_of(result, t, &arena) == 0) {
+        put_over_time(w, &t->a);
+        put_where(w, &t->a);
+        put_heat(w, stk_json_get(result, "units"), stk_report_span_s(&t->p));
+    }
+    w->out->fail = w->out->fail || !t;
+    stk_arena_release(&arena);
+    free(t);
 }

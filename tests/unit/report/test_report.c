@@ -389,7 +389,7 @@ static void test_screen_fits(void)
         p.nnotes = 4;
         CHECK(stk_analyze(&p, &a, NULL) == 0);
         struct stk_report r = {&a, &all, columns, false, 0};
-        stk_report_screen(&r, &out);
+        stk_report_text(&r, STK_PART_SCREEN, &out);
         size_t rows = 0, widest = 0;
         for (const char *at = stk_buf_cstr(&out), *end; (end = strchr(at, '\n')); at = end + 1) {
             rows++;
