@@ -378,22 +378,6 @@ static void add_memory(const struct one *r, struct stk_buf *out)
         add(out, " of ", "%s", stk_unit_text(STK_U_BYTES, (double)had, a, sizeof a));
 }
 
-static void add_bound(const struct one *r, enum stk_job_figure f, struct stk_buf *out)
-{
-    if (has_begun(r->job) && r->v.doubt[f].worth == STK_JOB_AT_LEAST)
-        stk_buf_puts(out, r->v.doubt[f].why);
-}
-
-static void add_cpu_bound(const struct one *r, struct stk_buf *out)
-{
-    add_bound(r, STK_JOB_CPU, out);
-}
-
-static void add_memory_bound(const struct one *r, struct stk_buf *out)
-{
-    add_bound(r, STK_JOB_MEMORY, out);
-}
-
 static void add_files(const struct one *r, struct stk_buf *out)
 {
     const struct stk_slurm_use *u = &r->v.use;
@@ -429,49 +413,41 @@ static void add_memory_share(const struct one *r, struct stk_buf *out)
     add_share(r->v.memory_share, STK_JOB_MEMORY, r, out);
 }
 
-#define PUT_SAID(name)                                                                             \
-    static void put_##name(const void *base, struct stk_jw *w)                                     \
-    {                                                                                              \
-        struct stk_buf text = STK_BUF_INIT;                                                        \
-        add_##name(base, &text);                                                                   \
-        stk_jw_str(w, text.len ? stk_buf_cstr(&text) : NULL);                                      \
-        stk_buf_release(&text);                                                                    \
-    }
-PUT_SAID(asked)
-PUT_SAID(got)
-PUT_SAID(gpus)
-PUT_SAID(state)
-PUT_SAID(brief_state)
-PUT_SAID(why)
-PUT_SAID(waited)
-PUT_SAID(ran)
-PUT_SAID(cpu)
-PUT_SAID(cpu_bound)
-PUT_SAID(memory)
-PUT_SAID(memory_bound)
-PUT_SAID(files)
-PUT_SAID(energy)
-PUT_SAID(cpu_share)
-PUT_SAID(memory_share)
+/* Why a figure is a lower bound. */
+static const char *bound(const struct one *r, enum stk_job_figure f)
+{
+    bool is_bound = has_begun(r->job) && r->v.doubt[f].worth == STK_JOB_AT_LEAST;
+    return is_bound ? r->v.doubt[f].why : NULL;
+}
+ONE_TEXT(cpu_bound, bound(r, STK_JOB_CPU))
+ONE_TEXT(memory_bound, bound(r, STK_JOB_MEMORY))
+
+static void put_said(void (*say)(const struct one *, struct stk_buf *), const void *base,
+                     struct stk_jw *w)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    say(base, &text);
+    stk_jw_str(w, text.len ? stk_buf_cstr(&text) : NULL);
+    stk_buf_release(&text);
+}
 
 /* Sentences and cells of the screen: members of the result, so that a saved one has them. */
+#define ALL_SAID(X)                                                                                \
+    X(state, "how it came to that state") X(asked, NULL) X(got, NULL) X(gpus, NULL)                \
+    X(why, "why it waits") X(waited, NULL) X(ran, NULL) X(cpu, NULL) X(memory, NULL)               \
+    X(files, NULL) X(energy, NULL) X(brief_state, NULL) X(cpu_share, NULL) X(memory_share, NULL)
+#define PUT_SAID(name, meaning)                                                                    \
+    static void put_##name(const void *base, struct stk_jw *w)                                     \
+    {                                                                                              \
+        put_said(add_##name, base, w);                                                             \
+    }
+#define SAID_FIELD(name, meaning_)                                                                 \
+    {#name, NULL, STK_U_TEXT, .put = put_##name, .meaning = meaning_},
+ALL_SAID(PUT_SAID)
 static const struct stk_result_field said_fields[] = {
-    {"state", NULL, STK_U_TEXT, .put = put_state, .meaning = "how it came to that state"},
-    {"asked", NULL, STK_U_TEXT, .put = put_asked},
-    {"got", NULL, STK_U_TEXT, .put = put_got},
-    {"gpus", NULL, STK_U_TEXT, .put = put_gpus},
-    {"why", NULL, STK_U_TEXT, .put = put_why, .meaning = "why it waits"},
-    {"waited", NULL, STK_U_TEXT, .put = put_waited},
-    {"ran", NULL, STK_U_TEXT, .put = put_ran},
-    {"cpu", NULL, STK_U_TEXT, .put = put_cpu},
-    {"cpu_bound", NULL, STK_U_TEXT, .put = put_cpu_bound, .meaning = "why it is a lower bound"},
-    {"memory", NULL, STK_U_TEXT, .put = put_memory},
-    {"memory_bound", NULL, STK_U_TEXT, .put = put_memory_bound},
-    {"files", NULL, STK_U_TEXT, .put = put_files},
-    {"energy", NULL, STK_U_TEXT, .put = put_energy},
-    {"brief_state", NULL, STK_U_TEXT, .put = put_brief_state},
-    {"cpu_share", NULL, STK_U_TEXT, .put = put_cpu_share},
-    {"memory_share", NULL, STK_U_TEXT, .put = put_memory_share},
+    ALL_SAID(SAID_FIELD)
+    {"cpu_bound", NULL, STK_U_TEXT, .put = cpu_bound, .meaning = "why it is a lower bound"},
+    {"memory_bound", NULL, STK_U_TEXT, .put = memory_bound},
     {NULL}};
 
 /* ---- a job ------------------------------------------------------------------------------ */
@@ -541,7 +517,8 @@ static const struct stk_result_field job_fields[] = {
     {"profile", NULL, STK_U_TEXT, .put = job_profile},
     {"nodes", NULL, STK_U_TABLE, STK_FROM_ARRAY(struct one, node, nnodes), .of = node_fields},
     {"next", NULL, STK_U_TABLE, .put = put_next, .of = next_fields},
-    {"nodes_had", NULL, STK_U_COUNT, .number = nodes_had, .meaning = "got, or asked for", .flags = STK_F_KNOWN},
+    {"nodes_had", NULL, STK_U_COUNT, .number = nodes_had, .flags = STK_F_KNOWN,
+     .meaning = "got, or asked for"},
     {"cpus_had", NULL, STK_U_COUNT, .number = cpus_had, .flags = STK_F_KNOWN},
     {"gpus_had", NULL, STK_U_COUNT, .number = gpus_had, .flags = STK_F_KNOWN},
     {"said", NULL, STK_U_GROUP, .of = said_fields},

@@ -37,9 +37,7 @@ static const struct stk_result_field columns[] = {
 
 static bool is_rank(const char *name)
 {
-    size_t n = strlen(name);
-    return strncmp(name, STK_BENCH_RANK, strlen(STK_BENCH_RANK)) == 0 && n > 5 &&
-           strcmp(name + n - 5, ".json") == 0;
+    return stk_look_is_json(name, STK_BENCH_RANK);
 }
 
 static bool counts(const char *name)

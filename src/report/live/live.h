@@ -4,8 +4,8 @@
  * another node on a shared file system.
  *
  * A *look* is the state at one moment: figures, and a table of ranks, points or nodes. A kind of run
- * (a const struct stk_look_kind in kinds.c) recognises its folder and fills a look; rates and the time
- * left are the same for all kinds. A look is a result that is not complete yet: its screen is drawn
+ * (a const struct stk_look_kind in kinds.c) recognises its folder and fills a look; rates and the
+ * time left are the same for all kinds. A look is a result that is not complete yet: its screen is drawn
  * from fields, as any other.
  */
 #ifndef STK_REPORT_LIVE_H

@@ -94,6 +94,13 @@ bool stk_look_has(const char *folder, const char *name)
     return there;
 }
 
+bool stk_look_is_json(const char *name, const char *prefix)
+{
+    size_t n = strlen(name), before = strlen(prefix);
+    return strncmp(name, prefix, before) == 0 && n > before + 5 &&
+           strcmp(name + n - 5, ".json") == 0;
+}
+
 double stk_look_real_now(void)
 {
     struct timespec t;

@@ -88,6 +88,8 @@ struct stk_look_cell *stk_look_cell(struct stk_look *l, size_t row, const char *
 void stk_look_judge(struct stk_look *l, const struct stk_alive *who, bool ended, double started_s,
                     double updated_s);
 double stk_look_real_now(void);
+/* Whether it is the name of a file PREFIX….json. */
+bool stk_look_is_json(const char *name, const char *prefix);
 /* Whether a folder has an entry of that name. */
 bool stk_look_has(const char *folder, const char *name);
 /* The names in a folder that `counts` accepts, sorted, at most max; *names: in the look's arena. */

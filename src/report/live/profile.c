@@ -32,8 +32,7 @@ static const struct stk_result_field columns[] = {
 
 static bool is_run(const char *name)
 {
-    size_t n = strlen(name);
-    return strncmp(name, "run.", 4) == 0 && n > 9 && strcmp(name + n - 5, ".json") == 0;
+    return stk_look_is_json(name, "run.");
 }
 
 static char *claims(const char *path)
@@ -115,13 +114,13 @@ static void add_to(struct stk_look *l, size_t row, const char *key, double v)
 }
 
 /* A job script or launcher beside the ranks is none of them. */
-#define BESIDE "beside"
+static const char beside_ranks[] = "beside";
 
 static const char *rank_text(struct stk_look *l, const struct stk_profile *p,
                              const struct stk_prof_proc *proc)
 {
     if (!proc->world && p->nranks > 1)
-        return BESIDE;
+        return beside_ranks;
     return stk_look_printf(l, "%lu", (unsigned long)(proc->world ? proc->rank : proc->unit));
 }
 
@@ -170,7 +169,7 @@ static double sum_of(struct stk_look *l, const char *key)
 }
 
 /* The rank with the most time in I/O. */
-static void name_slowest(struct stk_look *l)
+static void name_slowest(struct stk_look *l, bool ranked)
 {
     size_t slowest = 0, n = l->table.nrows;
     for (size_t i = 1; i < n; i++)
@@ -180,12 +179,12 @@ static void name_slowest(struct stk_look *l)
         return;
     l->table.slowest = slowest;
     const char *rank = stk_look_cell(l, slowest, "rank")->text;
-    bool beside = strcmp(rank, BESIDE) == 0;
+    bool beside = rank == beside_ranks;
     stk_look_say(l, "slowest",
                  stk_look_printf(l, "%s %s on %s: %.1f s in I/O",
-                                 beside                                 ? "the program"
-                                 : strcmp(l->table.key, "ranks") == 0 ? "rank"
-                                                                        : "program",
+                                 beside   ? "the program"
+                                 : ranked ? "rank"
+                                          : "program",
                                  beside ? "beside the ranks" : rank,
                                  stk_look_cell(l, slowest, "node")->text,
                                  stk_look_cell(l, slowest, "io_s")->value));
@@ -255,7 +254,7 @@ static void put_figures(struct stk_look *l, const struct stk_profile *p)
         if (m.gpus)
             stk_look_add(l, "gpu_util", m.gpu / (double)m.gpus);
     }
-    name_slowest(l);
+    name_slowest(l, p->nranks > 1);
 }
 
 static void judge(struct stk_look *l, const struct launchers *all, double changed_s)
@@ -318,5 +317,6 @@ static const struct stk_result_field fields[] = {
 
 STK_LOOK_RESULT(stk_look_profile, "profile", NULL);
 const struct stk_look_kind stk_look_profile = {
-    .name = "profile", .claims = claims, .counts = stk_launch_is_ours, .read = read_profile, .fields = fields,
+    .name = "profile", .claims = claims, .counts = stk_launch_is_ours, .read = read_profile,
+    .fields = fields,
     .grows = {{"read_Bps", "read_bytes"}, {"io_now", "io_s"}}};

@@ -29,8 +29,7 @@ static const struct stk_result_field columns[] = {
 
 static bool counts(const char *name)
 {
-    size_t n = strlen(name);
-    return strncmp(name, "node-", 5) == 0 && n > 10 && strcmp(name + n - 5, ".json") == 0;
+    return stk_look_is_json(name, "node-");
 }
 
 static char *claims(const char *path)
