@@ -346,3 +346,25 @@ void stk_advice_release(struct stk_advice *advice)
     stk_arena_release(&advice->arena);
     *advice = (struct stk_advice){.verdict = ""};
 }
+
+/* ---- from a profile's path to findings ------------------------------------------------------- */
+
+int stk_judge(const char *path, struct stk_judged *j, struct stk_err *err)
+{
+    *j = (struct stk_judged){0};
+    int rc = stk_profile_read(path, &j->profile, err);
+    if (!rc)
+        rc = stk_analyze(&j->profile, &j->analysis, err);
+    if (!rc)
+        rc = stk_advise(&j->analysis, &j->advice, err);
+    if (rc)
+        stk_judged_release(j);
+    return rc;
+}
+
+void stk_judged_release(struct stk_judged *j)
+{
+    stk_advice_release(&j->advice);
+    stk_analysis_release(&j->analysis);
+    stk_profile_release(&j->profile);
+}

@@ -14,10 +14,8 @@ bool stk_live_end(const void *handle);
 
 /* ---- structs of callers ---------------------------------------------------------------------- */
 
-/*
- * Structs of stoker.h whose size the caller passes: they grow at their end, and a program may have
- * been built with an older or a newer header than the library.
- */
+/* Structs of stoker.h whose size the caller passes: they grow at their end, and a program may have
+ * been built with an older or a newer header than the library. */
 
 /* Copies the caller's struct to ours: members that it lacks are 0, the default. theirs may be NULL.
  * STK_E_USAGE: it sets a member that we lack. what: "loader options". */

@@ -47,12 +47,10 @@ void stk_helper_end(struct stk_helper *h, double seconds);
 
 /* ---- confinement ----------------------------------------------------------------------------- */
 
-/*
- * What a process gives up for good before it lets a library read an untrusted file.
+/* What a process gives up for good before it lets a library read an untrusted file.
  *
  * Uses two mechanisms of the kernel if they exist: seccomp allows only system calls that read and
- * compute, Landlock allows opening only the named files. Neither needs privileges.
- */
+ * compute, Landlock allows opening only the named files. Neither needs privileges. */
 
 enum {
     STK_CONFINED_CALLS = 1, /* seccomp: no network, no new process or program, writing only to

@@ -320,10 +320,8 @@ int stk_child_start(struct stk_child *c)
 
 /* ---- a running child ------------------------------------------------------------------------- */
 
-/*
- * Attends a running child: its output, its time limit, its end. Sleeps on a pidfd; before Linux
- * 5.3 it polls every millisecond.
- */
+/* Attends a running child: its output, its time limit, its end. Sleeps on a pidfd; before Linux
+ * 5.3 it polls every millisecond. */
 
 #define TICK_S   0.2
 #define LOOK_S   0.001 /* polling interval without a pidfd */

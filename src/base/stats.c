@@ -341,10 +341,8 @@ double stk_random_normal(uint64_t *state)
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/*
- * Log-scaled buckets: the leading bits of a value select its bucket, so adding takes a shift and
- * an increment.
- */
+/* Log-scaled buckets: the leading bits of a value select its bucket, so adding takes a shift and
+ * an increment. */
 
 #define SUB_BITS 5u /* log2(STK_HISTOGRAM_SUB) */
 

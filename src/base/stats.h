@@ -110,12 +110,10 @@ double stk_random_normal(uint64_t *state); /* mean 0, sd 1 */
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/*
- * The distribution of times or sizes: counts in buckets that grow with the value.
+/* The distribution of times or sizes: counts in buckets that grow with the value.
  *
  * Takes sixteen kilobytes. Percentiles are accurate to 1 in 32 (exact below 64); mean, smallest
- * and largest are exact. One thread at a time.
- */
+ * and largest are exact. One thread at a time. */
 
 #define STK_HISTOGRAM_SUB     32u /* buckets per power of two */
 #define STK_HISTOGRAM_BUCKETS (60u * STK_HISTOGRAM_SUB)

@@ -49,13 +49,11 @@ int stk_text_index(const char *word, const char *const *words);
 
 /* ---- emphasis -------------------------------------------------------------------------------- */
 
-/*
- * Emphasis in text that is shown.
+/* Emphasis in text that is shown.
  *
  * Who draws a screen puts these marks around words; whoever prints it turns them into colours on a
  * terminal, or removes them (stk_style_apply()). A mark is one control character, which takes no
- * column (stk_cp_width()) and cannot come from a name or value: those are escaped.
- */
+ * column (stk_cp_width()) and cannot come from a name or value: those are escaped. */
 
 #define STK_PLAIN  "\x0e" /* ends the others */
 #define STK_STRONG "\x0f"

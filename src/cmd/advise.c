@@ -1,7 +1,7 @@
 /* advise.c - `stoker advise`: what is wrong with a job's I/O, how we know, and what to do. */
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "report/profile.h"
 #include "replay/replay.h"
 

@@ -32,11 +32,9 @@ int stk_bench_workload(struct stk_run *run, struct stk_workload *w);
 
 /* ---- bench_screen.c -------------------------------------------------------------------------- */
 
-/*
- * The live screen of `stoker bench`, drawn by a process of its own from the board of the run
+/* The live screen of `stoker bench`, drawn by a process of its own from the board of the run
  * (bench/bench.h), as `stoker watch` does: it costs the ranks nothing, and puts the terminal back
- * even if this process is killed.
- */
+ * even if this process is killed. */
 
 struct stk_bench_screen {
     struct stk_bench_board board; /* give it to the ranks */

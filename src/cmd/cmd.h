@@ -20,12 +20,10 @@
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/*
- * Progress of a long job: a bar on a terminal, a line at intervals elsewhere.
+/* Progress of a long job: a bar on a terminal, a line at intervals elsewhere.
  *
  * Commands pass the update function to the library as its callback. Any thread may call it, at any
- * rate; it returns non-zero when a signal asked to stop.
- */
+ * rate; it returns non-zero when a signal asked to stop. */
 
 #define STK_PROGRESS_WINDOW 16
 
@@ -197,7 +195,7 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
 /* attend.c: calls what(run) beside a thread that ends the process if a signal came, or the deadline
  * is over, and the call is blocked. */
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
-struct stk_judged; /* advice/judge.h */
+struct stk_judged; /* advice/advice.h */
 /* stk_judge() of a trusted profile (stk_folder_believe(); trust: the value of --trust).
  * STK_E_STOPPED when a signal came meanwhile, which may have cut reading short. */
 int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,

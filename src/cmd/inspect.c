@@ -21,10 +21,8 @@
 
 /* ---- a sample as files ----------------------------------------------------------------------- */
 
-/*
- * One sample as files. Its key and the names of its fields come from the dataset: they are turned
- * into plain ASCII without ".." before they become paths.
- */
+/* One sample as files. Its key and the names of its fields come from the dataset: they are turned
+ * into plain ASCII without ".." before they become paths. */
 
 struct writer {
     struct stk_run *run;

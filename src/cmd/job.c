@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/units.h"

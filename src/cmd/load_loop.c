@@ -13,10 +13,8 @@
 
 /* ---- what is done with a batch --------------------------------------------------------------- */
 
-/*
- * What `stoker load` does with a batch: touches its bytes, so that lazily mapped pages count as
- * read, or hashes them; and writes which samples came (--ids).
- */
+/* What `stoker load` does with a batch: touches its bytes, so that lazily mapped pages count as
+ * read, or hashes them; and writes which samples came (--ids). */
 
 #define PAGE 4096u
 

@@ -124,10 +124,8 @@ int stk_load_write_state(struct stk_load *l)
 
 /* ---- how well it mixes ----------------------------------------------------------------------- */
 
-/*
- * `stoker load --mixing`: how well the order mixes, compared with a random one. Classes come from
- * directories in the keys, else from the labels of some samples.
- */
+/* `stoker load --mixing`: how well the order mixes, compared with a random one. Classes come from
+ * directories in the keys, else from the labels of some samples. */
 
 #define LOOK_AT      (1u << 18) /* positions, if looking costs nothing */
 #define LOOK_AT_KEYS (1u << 16)

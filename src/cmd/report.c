@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "result/grid.h"
 #include "report/compare.h"
 #include "report/html/page.h"
@@ -33,13 +33,8 @@ struct settings {
     const char *trust;
 };
 
-#define PART(option, field_, help_)                                                                \
-    {                                                                                              \
-        .name = option, .type = STK_OPT_FLAG, .incidental = true,                                  \
-        .offset = offsetof(struct settings, field_), .help = help_                                 \
-    }
-
 #define OPTION(...) STK_OPT_OF(struct settings, 0, __VA_ARGS__)
+#define PART(option, field, text) OPTION(option, field, FLAG, .incidental = true, .help = text)
 
 static const struct stk_opt options[] = {
     PART("numbers", numbers, "Show shares of time, bytes, requests, order, re-reading"),

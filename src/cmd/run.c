@@ -23,7 +23,7 @@
 #include "host/fs_facts.h"
 #include "cmd/cmd.h"
 #include "record/folder.h"
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "record/launch.h"
 #include "report/report.h"
 #include "result/page.h"

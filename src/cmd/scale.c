@@ -9,10 +9,8 @@
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/*
- * `stoker scale -- CMD`: runs or resumes a study with a line of progress, then passes the times on
- * to be analysed, also after an interrupt.
- */
+/* `stoker scale -- CMD`: runs or resumes a study with a line of progress, then passes the times on
+ * to be analysed, also after an interrupt. */
 
 /* Another user's plan is shown, not run: that user would choose what runs as the caller. */
 static int show_plan(struct stk_scale *s)

@@ -346,54 +346,30 @@ static int set_change(struct stk_scale *s)
 static int check_fit(const struct stk_scale *s)
 {
     enum { RUN = STK_SCALE_RUNS, RESUME = STK_SCALE_RESUMES, READ = STK_SCALE_READS };
-    static const struct {
-        const char *name;
+    const struct {
         unsigned with; /* enum stk_scale_way */
+        const char *const *names;
     } some[] = {
-        {"n", RUN | RESUME},
-        {"runs", RUN | RESUME},
-        {"precision", RUN | RESUME},
-        {"budget", RUN | RESUME},
-        {"timeout", RUN | RESUME},
-        {"jobs-at-once", RUN | RESUME},
-        {"detach", RUN | RESUME},
-        {"name", RUN | RESUME},
-        {"weak", RUN | READ},
-        {"unit", RUN | READ},
-        {"threads", RUN},
-        {"ranks", RUN},
-        {"gpus", RUN},
-        {"nodes", RUN},
-        {"spread", RUN},
-        {"threads-per-rank", RUN},
-        {"size", RUN},
-        {"shell", RUN},
-        {"ranks-per-node", RUN},
-        {"prepare", RUN},
-        {"launcher", RUN},
-        {"container", RUN},
-        {"pin", RUN},
-        {"oversubscribe", RUN},
-        {"metric", RUN},
-        {"match", RUN},
-        {"warmup", RUN},
-        {"via", RUN},
-        {"sbatch", RUN},
-        {"sbatch-file", RUN},
-        {"gpu-type", RUN},
-        {"output", RUN},
-        {"share", RUN},
-        {"retry", RESUME},
+        {RUN | RESUME, (const char *const[]){"n", "runs", "precision", "budget", "timeout",
+                                             "jobs-at-once", "detach", "name", NULL}},
+        {RUN | READ, (const char *const[]){"weak", "unit", NULL}},
+        {RUN, (const char *const[]){"threads", "ranks", "gpus", "nodes", "spread",
+                                    "threads-per-rank", "size", "shell", "ranks-per-node",
+                                    "prepare", "launcher", "container", "pin", "oversubscribe",
+                                    "metric", "match", "warmup", "via", "sbatch", "sbatch-file",
+                                    "gpu-type", "output", "share", NULL}},
+        {RESUME, (const char *const[]){"retry", NULL}},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        if (!(some[i].with & s->way) && stk_opts_typed(&s->run->opts, some[i].name))
-            return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
-                               s->way == STK_SCALE_RESUMES
-                                   ? "--resume continues as planned: --%s cannot be changed"
-                               : some[i].with == RESUME
-                                   ? "--%s needs a study to continue: --resume DIR"
-                                   : "--%s needs a command to run: put it after --",
-                               some[i].name);
+        for (const char *const *name = some[i].names; *name && !(some[i].with & s->way); name++)
+            if (stk_opts_typed(&s->run->opts, *name))
+                return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
+                                   s->way == STK_SCALE_RESUMES
+                                       ? "--resume continues as planned: --%s cannot be changed"
+                                   : some[i].with == RESUME
+                                       ? "--%s needs a study to continue: --resume DIR"
+                                       : "--%s needs a command to run: put it after --",
+                                   *name);
     return 0;
 }
 

@@ -10,10 +10,8 @@
 
 /* ---- --compare ------------------------------------------------------------------------------- */
 
-/*
- * `stoker stage --compare`: its options, as rows for the table of `stage`, and its two entries:
- * the comparison, and one point of it.
- */
+/* `stoker stage --compare`: its options, as rows for the table of `stage`, and its two entries:
+ * the comparison, and one point of it. */
 
 struct stk_stage_compare_settings {
     bool compare;

@@ -137,10 +137,8 @@ int stk_stage_in_time(struct stk_stage_job *job, const char *dst,
 
 /* ---- other ways to a copy -------------------------------------------------------------------- */
 
-/*
- * Ways to a copy other than copying: two hops, through a folder that both kinds of nodes see
- * (--via), and packing on the way (--pack).
- */
+/* Ways to a copy other than copying: two hops, through a folder that both kinds of nodes see
+ * (--via), and packing on the way (--pack). */
 
 /* ---- two hops ---- */
 

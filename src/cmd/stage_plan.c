@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "base/units.h"
 #include "host/cgroup.h"
 #include "report/stage.h"

@@ -2,7 +2,7 @@
 #ifndef STK_CMD_TUNE_H
 #define STK_CMD_TUNE_H
 
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "cmd/cmd.h"
 #include "record/folder.h"
 #include "tune/tune.h"

@@ -106,10 +106,8 @@ int stk_content_compare(int dirfd, bool outside, const struct stk_manifest_file 
 
 /* ---- of each sample -------------------------------------------------------------------------- */
 
-/*
- * Stores the checksums of packed samples in the index: those of their records, or of the samples,
- * which are read.
- */
+/* Stores the checksums of packed samples in the index: those of their records, or of the samples,
+ * which are read. */
 
 #define ITEM_SAMPLES  4096u
 #define BATCH_SAMPLES 256u

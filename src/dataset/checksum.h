@@ -19,10 +19,8 @@ int stk_content_compare(int dirfd, bool outside, const struct stk_manifest_file 
 
 /* ---- of each sample -------------------------------------------------------------------------- */
 
-/*
- * A checksum per packed sample, stored in the new index: that of its record, or else of the
- * sample, which is read through the index. A record's own one is right in another file, too.
- */
+/* A checksum per packed sample, stored in the new index: that of its record, or else of the
+ * sample, which is read through the index. A record's own one is right in another file, too. */
 
 /* Finds the checksums of all samples of the walked files, indexed by fd, and writes them into the
  * index (stk_build_options.checks).

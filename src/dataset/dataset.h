@@ -19,10 +19,8 @@
 
 /* ---- which samples --------------------------------------------------------------------------- */
 
-/*
- * Which samples of a whole dataset a subset has, in which order: a list of numbers, or numbers at
- * equal steps, which takes no memory however many they are.
- */
+/* Which samples of a whole dataset a subset has, in which order: a list of numbers, or numbers at
+ * equal steps, which takes no memory however many they are. */
 
 struct stk_pick {
     uint64_t n;

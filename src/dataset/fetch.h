@@ -127,9 +127,7 @@ int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
 
 /* ---- samples from slices --------------------------------------------------------------------- */
 
-/*
- * From slices to a sample: assembles the parts of a field, and lets the codec decode records.
- */
+/* From slices to a sample: assembles the parts of a field, and lets the codec decode records. */
 
 /* Returns the bytes of slice i. *fleeting: they are valid only until the next call. */
 typedef int stk_slice_fn(void *user, uint32_t i, const uint8_t **p, uint64_t *len, bool *fleeting,

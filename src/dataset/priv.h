@@ -13,15 +13,13 @@
 
 /* ---- pages of an index ----------------------------------------------------------------------- */
 
-/*
- * Which pages of an index are in memory. Blocks are loaded at their first use, and
- * compared with their checksums.
+/* Which pages of an index are in memory. Blocks are loaded at their first use, and compared with
+ * their checksums.
  *
  * If memory is limited, pages of tables whose entries are only copied are dropped, and read again
  * at their next use: they must be unchanged. A reader that copies takes no lock. It copies, and
  * copies again if pages were dropped meanwhile; a page that is dropped under it reads as zeros at
- * worst.
- */
+ * worst. */
 
 /* COMING: a thread loads or drops it. FRESH: loaded since the last search for old pages. */
 enum stk_page { STK_PAGE_ABSENT, STK_PAGE_COMING, STK_PAGE_GONE, STK_PAGE_HERE, STK_PAGE_FRESH };
@@ -98,9 +96,7 @@ static inline int stk_pages_copy(const struct stk_index *idx, const uint64_t *p,
 
 /* ---- whether an index fits ------------------------------------------------------------------- */
 
-/*
- * Whether an index fits this dataset, as its files are now and with the caller's options.
- */
+/* Whether an index fits this dataset, as its files are now and with the caller's options. */
 
 /* Options that an index may also have detected by itself. */
 enum { STK_FIT_FORMAT = 1, STK_FIT_PAYLOAD = 2 };
@@ -138,12 +134,10 @@ int stk_fit_check_packed(struct stk_dataset *ds, bool collect, struct stk_err *e
 
 /* ---- records that are checked while listed --------------------------------------------------- */
 
-/*
- * Checks framed records while a file is listed, so that its bytes are read once.
+/* Checks framed records while a file is listed, so that its bytes are read once.
  *
  * The file is read in blocks, by helper threads if there are any. The listing reports the records
- * in each block; then the thread that read the block checks them while they are in its cache.
- */
+ * in each block; then the thread that read the block checks them while they are in its cache. */
 
 struct stk_checker { /* of a dataset */
     void (*problem)(void *user, const struct stk_err *what);

@@ -339,10 +339,8 @@ int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s, s
 
 /* ---- decoded extents ------------------------------------------------------------------------- */
 
-/*
- * The bytes of a slice, with filters undone; keeps decoded extents for the samples that share
- * them.
- */
+/* The bytes of a slice, with filters undone; keeps decoded extents for the samples that share
+ * them. */
 
 /* Kept extents are looked up by number: neighbours are in different chains. */
 static uint16_t *chain_of(struct stk_reader *r, uint64_t extent)

@@ -24,11 +24,9 @@
 
 /* ---- sidecars -------------------------------------------------------------------------------- */
 
-/*
- * Compares sidecars with the records of their files: lines of a number and an offset. stoker finds
+/* Compares sidecars with the records of their files: lines of a number and an offset. stoker finds
  * records by itself; another program would miss those that are not in the list, and read garbage
- * where none begins.
- */
+ * where none begins. */
 
 #define SIDECAR_MAX (1u << 30)
 

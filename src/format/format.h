@@ -467,10 +467,8 @@ bool stk_side_matches(const char *const *side, const char *name);
 
 /* ---- files compressed as a whole ------------------------------------------------------------- */
 
-/*
- * Files compressed as a whole in a way that stoker cannot read through: such a stream cannot be
- * entered in the middle. They are refused by name, with what to do.
- */
+/* Files compressed as a whole in a way that stoker cannot read through: such a stream cannot be
+ * entered in the middle. They are refused by name, with what to do. */
 
 #define STK_COMPRESSION_HEAD 16u /* bytes stk_compression_of() looks at */
 
@@ -488,10 +486,8 @@ int stk_compression_refuse(const struct stk_compression *c, const char *path, st
 
 /* ---- formats that are not read --------------------------------------------------------------- */
 
-/*
- * Formats that stoker recognises and does not read (foreign.c). They stand in the table of formats
- * behind the others, so that their files are named instead of being taken for something else.
- */
+/* Formats that stoker recognises and does not read (foreign.c). They stand in the table of formats
+ * behind the others, so that their files are named instead of being taken for something else. */
 
 const struct stk_format *stk_foreign_at(size_t i); /* NULL past the end */
 /* The format of a store (a folder with files for its chunks) that has a file of this name; NULL: it

@@ -19,12 +19,10 @@
 
 /* ---- which process --------------------------------------------------------------------------- */
 
-/*
- * Which process of which machine a file speaks of, and whether that process still runs.
+/* Which process of which machine a file speaks of, and whether that process still runs.
  *
  * A process id is reused, also after a restart of the machine, and means nothing on another node
- * or in a container: start time, boot id, host and namespace tell them apart.
- */
+ * or in a container: start time, boot id, host and namespace tell them apart. */
 
 struct stk_alive {
     char host[65], boot[40]; /* "": unknown */

@@ -44,10 +44,8 @@ double stk_cgroup_cpus(pid_t pid);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/*
- * How much memory this process may use, and how much its job uses: from the job's control group if
- * it has one, else from the machine.
- */
+/* How much memory this process may use, and how much its job uses: from the job's control group if
+ * it has one, else from the machine. */
 
 /* Bytes the process may use in all: the smallest limit of its cgroups (v1 and v2) or the machine's
  * memory. */

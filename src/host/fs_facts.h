@@ -20,10 +20,8 @@ bool stk_quota_left(const char *device, uint64_t *bytes, uint64_t *files);
 
 /* ---- Lustre ---------------------------------------------------------------------------------- */
 
-/*
- * What Lustre says through its client program `lfs`: stripes and quota. Its output is not trusted,
- * and a call that takes too long is ended. Without lfs nothing is known.
- */
+/* What Lustre says through its client program `lfs`: stripes and quota. Its output is not trusted,
+ * and a call that takes too long is ended. Without lfs nothing is known. */
 
 struct stk_lustre_stripe {
     int64_t count;       /* storage targets; -1: all; 0: not known */
@@ -44,10 +42,8 @@ bool stk_lustre_quota(const char *path, uint64_t *bytes, uint64_t *files);
 
 /* ---- rules of purging ------------------------------------------------------------------------ */
 
-/*
- * Rules that remove old files from a folder: $STOKER_PURGE_DAYS, and systemd-tmpfiles. A site's
- * own scripts are not visible: no rule found is not a promise.
- */
+/* Rules that remove old files from a folder: $STOKER_PURGE_DAYS, and systemd-tmpfiles. A site's
+ * own scripts are not visible: no rule found is not a promise. */
 
 struct stk_purge {
     double days;    /* files that are older are removed; 0: no rule found */

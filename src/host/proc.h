@@ -56,12 +56,10 @@ const char *stk_proc_variable(const char *env, size_t n, const char *name);
 
 /* ---- files that may hang --------------------------------------------------------------------- */
 
-/*
- * Reads files of /proc that the kernel may hold back: environ, cmdline, maps and smaps take the
+/* Reads files of /proc that the kernel may hold back: environ, cmdline, maps and smaps take the
  * memory lock of the process, which a process that hangs in a stalled file system may hold for as
  * long as it hangs. A helper process reads them, with a time limit; stat, status, cgroup and io do
- * not take that lock.
- */
+ * not take that lock. */
 
 struct stk_proc_reader {
     struct stk_helper helper; /* one that had to be killed is replaced at the next read */

@@ -168,11 +168,9 @@ void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
-/*
- * A loader's memory, within a budget: regions for reads, made when needed and reused (the last
+/* A loader's memory, within a budget: regions for reads, made when needed and reused (the last
  * returned first: it is still in the CPU's cache); and charges for everything else that grows with
- * the data: decoded bytes, arrays of batches, plans.
- */
+ * the data: decoded bytes, arrays of batches, plans. */
 
 struct stk_region {
     struct stk_region *next;

@@ -204,10 +204,8 @@ bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
 
 /* ---- random samples -------------------------------------------------------------------------- */
 
-/*
- * Random samples: splits a dataset into parts, and draws by weight. Everything is a pure function
- * of its arguments: the same on every machine and rank.
- */
+/* Random samples: splits a dataset into parts, and draws by weight. Everything is a pure function
+ * of its arguments: the same on every machine and rank. */
 
 #define STK_PARTS_MAX 255
 

@@ -310,10 +310,8 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
 
 /* ---- the record of finished shards ----------------------------------------------------------- */
 
-/*
- * The record of finished shards. Each entry is a text between NUL bytes that begins with its
- * checksum, so that an entry that was cut off is none, and spoils no other.
- */
+/* The record of finished shards. Each entry is a text between NUL bytes that begins with its
+ * checksum, so that an entry that was cut off is none, and spoils no other. */
 
 #define RECORD_MAX (256u << 20) /* shards are at most 99,999 */
 #define HASH_LEN   17           /* 16 digits and a space */

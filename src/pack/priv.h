@@ -24,10 +24,8 @@
 
 /* ---- selection ------------------------------------------------------------------------------- */
 
-/*
- * Which samples are packed, in which order, and where the shards are cut. It depends only on the
- * source and the options, never on the number of jobs.
- */
+/* Which samples are packed, in which order, and where the shards are cut. It depends only on the
+ * source and the options, never on the number of jobs. */
 
 struct stk_select {
     const struct stk_dataset *ds;
@@ -97,10 +95,8 @@ char *stk_out_side_name(const struct stk_format *f, const char *name);
 
 /* ---- finished shards ------------------------------------------------------------------------- */
 
-/*
- * The record of finished shards in DST.partial: name, size, samples and checksum of each, written
- * before the shard gets its name. --resume keeps only what has this content still.
- */
+/* The record of finished shards in DST.partial: name, size, samples and checksum of each, written
+ * before the shard gets its name. --resume keeps only what has this content still. */
 
 #define STK_DONE_NAME "pack.done"
 
@@ -154,10 +150,8 @@ void stk_dest_release(struct stk_dest *d);
 
 /* ---- contents of a packed dataset ------------------------------------------------------------ */
 
-/*
- * Which files in the folder of a packed dataset are its own: what the manifest names, and in a
- * tree of files what the index names. Nothing else is ever removed from it.
- */
+/* Which files in the folder of a packed dataset are its own: what the manifest names, and in a
+ * tree of files what the index names. Nothing else is ever removed from it. */
 
 struct stk_contents {
     struct stk_manifest manifest;

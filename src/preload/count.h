@@ -10,10 +10,8 @@
 
 /* ---- ranges that were read ------------------------------------------------------------------- */
 
-/*
- * Marks a range of a file as read (see cover.h). Inline: it runs with every read of a profiled
- * program. Depends on nothing; no allocation.
- */
+/* Marks a range of a file as read (see cover.h). Inline: it runs with every read of a profiled
+ * program. Depends on nothing; no allocation. */
 
 /* Joins the spans that [from, to) meets or touches with it; `i` is the first that ends at or after
  * `from`. */

@@ -20,10 +20,8 @@
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
-/*
- * Direct system calls: they bypass our own wrappers (which have the C library's names) and other
- * preloaded libraries, and do not touch errno. Results are the kernel's: negative error numbers.
- */
+/* Direct system calls: they bypass our own wrappers (which have the C library's names) and other
+ * preloaded libraries, and do not touch errno. Results are the kernel's: negative error numbers. */
 
 #if defined(__x86_64__)
 static inline long stk_sys6(long n, long a, long b, long c, long d, long e, long f)

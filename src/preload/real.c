@@ -79,10 +79,8 @@ void *stk_pl_real_of(const char *name, const void *return_address)
 
 /* ---- functions of other libraries ------------------------------------------------------------ */
 
-/*
- * Finds functions in the libraries of the caller, and caches them by call site. Entries are
- * written once and never change, so readers need no lock.
- */
+/* Finds functions in the libraries of the caller, and caches them by call site. Entries are
+ * written once and never change, so readers need no lock. */
 
 #define SLOTS  1024
 #define PROBES 8

@@ -31,11 +31,9 @@
 
 /* ---- functions of other libraries ------------------------------------------------------------ */
 
-/*
- * Real functions of libraries other than the C library (HDF5, MPI, liburing, libaio). A program
+/* Real functions of libraries other than the C library (HDF5, MPI, liburing, libaio). A program
  * may hold several copies of one, each loaded separately (as Python's packages do): the caller
- * determines which one a call means. Looked up once per call site.
- */
+ * determines which one a call means. Looked up once per call site. */
 
 /* name: a literal (compared by address). NULL: none. */
 void *stk_foreign(const char *name, const void *return_address);

@@ -100,10 +100,8 @@ SYNC(sync_file_range, (int fd, off_t from, off_t bytes, unsigned flags),
 
 /* ---- from one descriptor to another ---------------------------------------------------------- */
 
-/*
- * Bytes that the kernel copies from one descriptor to another: a read of one file and a write of
- * the other.
- */
+/* Bytes that the kernel copies from one descriptor to another: a read of one file and a write of
+ * the other. */
 
 /* Offsets are passed by pointer and advanced by the call. The old value is computed from the new
  * one, which is known to be readable. */

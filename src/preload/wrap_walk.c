@@ -259,10 +259,8 @@ RESOLVE(canonicalize_file_name, (const char *path), (const char *), (path))
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/*
- * Directories: every entry that readdir() returns is a call. What walks directories inside the C
- * library is in wrap_walk.c.
- */
+/* Directories: every entry that readdir() returns is a call. What walks directories inside the C
+ * library is in wrap_walk.c. */
 
 static int fd_of(DIR *dir)
 {

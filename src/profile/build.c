@@ -247,10 +247,9 @@ void stk_pb_word(struct stk_buf *out, struct stk_secret *secret, const char *wor
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/*
- * One record per process, file and API: adds up the records of threads, and keeps the spans they
- * read beside the record if its cover is full (eight threads that read an eighth each stay exact).
- */
+/* One record per process, file and API: adds up the records of threads, and keeps the spans they
+ * read beside the record if its cover is full (eight threads that read an eighth each stay
+ * exact). */
 
 int stk_pb_rec(struct stk_pb *pb, uint32_t file, uint8_t api, uint32_t *out, struct stk_err *err)
 {

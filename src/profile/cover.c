@@ -136,11 +136,9 @@ uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t read_bytes, uint64_
 
 /* ---- threads that read the same -------------------------------------------------------------- */
 
-/*
- * Threads of one process that each read everything the process read, at the same time: their
+/* Threads of one process that each read everything the process read, at the same time: their
  * passes over the data are no epochs. A slot stands for the threads that used it one after the
- * other.
- */
+ * other. */
 
 #define SLOTS_MOST 4096u
 #define WHOLE      0.9 /* of what the process read; the sketch's error is 6.5 % */

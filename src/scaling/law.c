@@ -418,10 +418,8 @@ void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct st
 
 /* ---- choosing a law -------------------------------------------------------------------------- */
 
-/*
- * Which law to use, and what it may predict: the simplest law that the data do not contradict; no
- * prediction from an untested law, none far outside the data.
- */
+/* Which law to use, and what it may predict: the simplest law that the data do not contradict; no
+ * prediction from an untested law, none far outside the data. */
 
 #define WIDEST 0.5 /* an interval wider than this share of the value is useless */
 

@@ -29,7 +29,7 @@ NUMBER = re.compile(r"\b(?:sys_)?errno\s*[!=]=\s*[1-9]|\berror\s*==\s*[1-9]|\bst
 OUTSIDE = {
     "src/format/hdf5/store.c": {"why": "libhdf5 has one code for all of this"},
     "src/format/hdf5/write.c": {"e->desc": "libhdf5 hides errno in its text"},
-    "src/format/squashfs/write.c": {"said": "another program: tar2sqfs"},
+    "src/format/squashfs/squashfs.c": {"said": "another program: tar2sqfs"},
     "src/image/png.c": {"what": "libpng tells lack of memory from damage by its text alone"},
     "src/host/cpus.c": {"line": "/proc/cpuinfo"},
     "src/profile/launch.c": {"q->command": "the command of a worker of Python's multiprocessing"},

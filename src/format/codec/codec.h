@@ -46,13 +46,11 @@ bool stk_sample_has_id(const struct stk_sample *s, uint64_t *id);
 
 /* ---- packed arrays --------------------------------------------------------------------------- */
 
-/*
- * Arrays stored as other numbers than they mean, as netCDF's conventions (CF) pack them: value =
+/* Arrays stored as other numbers than they mean, as netCDF's conventions (CF) pack them: value =
  * stored * scale + offset, and some stored values mean that there is none.
  *
  * Every file may have its own numbers, so they are no part of a field's name and type: the index
- * keeps a record of each packing in its context, and a field's codec names the record.
- */
+ * keeps a record of each packing in its context, and a field's codec names the record. */
 
 #define STK_SCALED_FILLS 4u
 

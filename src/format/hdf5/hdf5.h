@@ -106,10 +106,8 @@ int stk_h5_unpack(const struct stk_h5_packing *p, struct stk_lister *l, struct s
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/*
- * A dataset of an HDF5 file as a column of samples; for hdf5.c, format/hdf5/rows.c and
- * format/hdf5/text.c only. Like all of hdf5.h, it runs in the child process that lists a file.
- */
+/* A dataset of an HDF5 file as a column of samples; for hdf5.c, format/hdf5/rows.c and
+ * format/hdf5/text.c only. Like all of hdf5.h, it runs in the child process that lists a file. */
 
 struct stk_h5_dataset {
     char *name; /* of the field */

@@ -43,13 +43,11 @@ void stk_zip_put_end(struct stk_buf *out, uint64_t nentries, uint64_t directory_
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/*
- * A large deflated range of a file as pieces that can be decoded independently.
+/* A large deflated range of a file as pieces that can be decoded independently.
  *
  * If a sample is a small part of a large deflated range, decoding the whole range for it is slow.
  * So the range is decoded once, while it is listed, and listed as extents that begin at access
- * points; reading a sample decodes only its piece.
- */
+ * points; reading a sample decodes only its piece. */
 
 #define STK_PIECES_LEAST ((uint64_t)4 << 20) /* decoded: a smaller range is decoded as one */
 #define STK_PIECE_MOST   ((uint64_t)1 << 30) /* no larger one is decoded */

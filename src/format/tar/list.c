@@ -16,10 +16,8 @@
 
 /* ---- hard links ------------------------------------------------------------------------------ */
 
-/*
- * A list of hashed names that is sorted at the first lookup, and again after many additions: most
- * archives have no links, and pay only an append per member.
- */
+/* A list of hashed names that is sorted at the first lookup, and again after many additions: most
+ * archives have no links, and pay only an append per member. */
 
 #define TAIL_MAX 64 /* minimum number of unsorted entries to scan */
 

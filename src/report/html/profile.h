@@ -2,7 +2,7 @@
 #ifndef STK_REPORT_HTML_PROFILE_H
 #define STK_REPORT_HTML_PROFILE_H
 
-#include "advice/judge.h"
+#include "advice/advice.h"
 #include "report/html/priv.h"
 #include "report/report_priv.h"
 
