@@ -170,10 +170,10 @@ static void test_side_by_side(void)
         "{\"name\":7,\"times\":[null,3]}]}";
     CHECK_INT(stk_json_parse(&arena, json, strlen(json), &v, NULL), 0);
     stk_screen_draw(&beside_kind, v, &s);
-    CHECK_STR(stk_buf_cstr(&out), "        ...lts/was.json        is        change\n"
-                                  "  read         4.00 KiB  2.00 KiB    2.00x less\n"
-                                  "  busy           50.0 %    75.0 %  +25.0 points\n\n"
-                                  "  jobs at once       a       b  -\n"
+    CHECK_STR(stk_buf_cstr(&out), "        ...ts/was.json       is        change\n"
+                                  "  read         4,096 B  2,048 B    2.00x less\n"
+                                  "  busy          50.0 %   75.0 %  +25.0 points\n\n"
+                                  "  jobs at once       a       b  7\n"
                                   "  1             2.00 s       -  -\n"
                                   "  2             3.00 s  1.00 s  -\n"
                                   "  It is slow.\n");
