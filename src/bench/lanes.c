@@ -76,7 +76,9 @@ struct stk_lanes {
     struct stk_err err;
 };
 
-/* Lanes that hang, with what they use: not lost, also if a thread has not begun to run. */
+/* Lanes that hang, with what they use: not lost, also if a thread has not begun to run. A lane reads
+ * on for as long as the run lasts, and only a batch can be late: base/thread.h is for one function
+ * that ends. */
 static struct stk_lanes *_Atomic left_behind;
 
 /* With I/O off, a batch is there when it is asked for. */

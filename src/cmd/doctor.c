@@ -72,9 +72,7 @@ static int run_doctor(struct stk_run *run)
     struct stk_survey_options o = {.path = run->opts.arg,
                                    .npaths = run->opts.nargs,
                                    .quick = s->quick,
-                                   .limit_s = s->limit_s,
-                                   .stop = stopped,
-                                   .user = run,
+                                   .limit = {s->limit_s, stopped, run},
                                    .tell = tell};
     struct stk_survey *survey = calloc(1, sizeof *survey); /* too large for the stack */
     if (!survey)

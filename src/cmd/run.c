@@ -253,7 +253,7 @@ static bool user_config(char *out, size_t size, struct stk_opt_file *file)
 
 static bool answers(const char *path)
 {
-    struct stk_fs_look look = {.limit_s = CONFIG_S, .nearest = true, .no_purge = true};
+    struct stk_fs_look look = {.limit.seconds = CONFIG_S, .nearest = true, .no_purge = true};
     static struct stk_fs_facts facts;
     return stk_fs_facts(path, &look, &facts) != ETIMEDOUT;
 }

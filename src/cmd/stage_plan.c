@@ -105,7 +105,7 @@ static void complete(struct stk_storage *st, const struct stk_storage *measured)
 static void measure(struct stk_stage_job *job, const struct stk_fs_facts *src,
                     struct stk_cost_case *c, struct stk_buf *from)
 {
-    struct stk_measure_how how = {.stop = stopped};
+    struct stk_measure_how how = {.limit.stop = stopped};
     struct stk_measured m;
     const struct stk_target *t = job->at.target;
     if (!(c->source.read_Bps > 0)) {

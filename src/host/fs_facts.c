@@ -340,8 +340,8 @@ int stk_fs_facts(const char *path, const struct stk_fs_look *look, struct stk_fs
         path = n > 0 && (size_t)n < sizeof absolute ? absolute : path;
     }
     struct question q = {path, look && look->nearest, look && look->no_purge};
-    const struct stk_limit limit = {look && look->limit_s > 0 ? look->limit_s : LIMIT_S,
-                                    look ? look->stop : NULL, look ? look->user : NULL};
+    struct stk_limit limit = look ? look->limit : (struct stk_limit){0};
+    limit.seconds = limit.seconds > 0 ? limit.seconds : LIMIT_S;
     int wrong = stk_helper_ask(look_at, &q, &limit, out, sizeof *out);
     if (!out->path[0])
         snprintf(out->path, sizeof out->path, "%s", path);

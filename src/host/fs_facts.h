@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/thread.h"
 
 /* ---- quota ----------------------------------------------------------------------------------- */
 
@@ -83,10 +83,8 @@ struct stk_fs_facts {
 };
 
 struct stk_fs_look {
-    double limit_s;          /* 0: 5 s */
-    bool nearest;            /* if path does not exist: the nearest folder above it */
-    int (*stop)(void *user); /* may be NULL; non-zero: give up (ECANCELED) */
-    void *user;
+    struct stk_limit limit; /* 0: 5 s */
+    bool nearest;           /* if path does not exist: the nearest folder above it */
     bool no_purge; /* do not look for rules that remove old files: that takes hundreds of calls */
 };
 

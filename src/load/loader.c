@@ -101,7 +101,8 @@ static bool join_all(struct stk_loader *ld, const struct timespec *until)
     return all;
 }
 
-/* Waits in a thread of its own. */
+/* Waits in a thread of its own. Not of base/thread.h, which leaves one thread behind: this waits for
+ * all of the loader's, in a library that a program may close many of. */
 static void *bury(void *loader)
 {
     struct stk_loader *ld = loader;

@@ -76,7 +76,7 @@ static bool is_over(const struct task *t)
 }
 
 static const struct stk_measure_how usual = {
-    .test_s = 0.4, .limit_s = 15, .max_bytes = (uint64_t)128 << 20};
+    .test_s = 0.4, .limit.seconds = 15, .max_bytes = (uint64_t)128 << 20};
 
 static int make_buffers(struct task *t)
 {
@@ -446,7 +446,8 @@ static struct task make_task(const char *path, const char *fs, bool memory,
 {
     struct task t = {.path = path, .fs = fs, .memory = memory, .how = how ? *how : usual};
     t.how.test_s = t.how.test_s > 0 ? t.how.test_s : usual.test_s;
-    t.how.limit_s = t.how.limit_s > 0 ? t.how.limit_s : usual.limit_s;
+    if (!(t.how.limit.seconds > 0))
+        t.how.limit.seconds = usual.limit.seconds;
     t.how.max_bytes = t.how.max_bytes ? t.how.max_bytes : usual.max_bytes;
     return t;
 }
@@ -454,9 +455,8 @@ static struct task make_task(const char *path, const char *fs, bool memory,
 static int run_tests(struct task *t, int (*tests)(void *user, void *answer),
                      struct stk_measured *out)
 {
-    const struct stk_limit limit = {t->how.limit_s, t->how.stop, t->how.user};
     double start = stk_now();
-    int wrong = stk_helper_ask(tests, t, &limit, out, sizeof *out);
+    int wrong = stk_helper_ask(tests, t, &t->how.limit, out, sizeof *out);
     out->seconds = stk_now() - start;
     stk_measure_storage(out);
     return out->error = wrong;
@@ -534,7 +534,7 @@ int stk_measure_folder(const char *folder, const char *fs, bool memory,
 {
     char path[sizeof out->left] = "", nothing;
     struct task t = make_task(path, fs, memory, how);
-    const struct stk_limit limit = {.seconds = t.how.limit_s}, last = {.seconds = REMOVE_S};
+    const struct stk_limit limit = {.seconds = t.how.limit.seconds}, last = {.seconds = REMOVE_S};
     memset(out, 0, sizeof *out);
     int wrong = stk_helper_ask(make_folder, (void *)folder, &limit, path, sizeof path);
     if (!wrong)

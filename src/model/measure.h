@@ -8,14 +8,13 @@
 #ifndef STK_MODEL_MEASURE_H
 #define STK_MODEL_MEASURE_H
 
+#include "base/thread.h"
 #include "model/storage.h"
 
 struct stk_measure_how {
     double test_s;           /* for each of the tests; 0: 0.4 s */
-    double limit_s;          /* for all of them, then they are ended; 0: 15 s */
     uint64_t max_bytes;      /* to write, or to read; 0: 128 MiB */
-    int (*stop)(void *user); /* may be NULL; non-zero: end it */
-    void *user;
+    struct stk_limit limit;  /* for all of them, then they are ended; 0: 15 s */
 };
 
 #define STK_MEASURE_READERS 4u /* at the same time */

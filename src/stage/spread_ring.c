@@ -61,7 +61,8 @@ struct crate {
     bool own, sending, acking, abroad, writing; /* any of these: in use */
 };
 
-/* A writer, and the crate that it writes. */
+/* A writer, and the crate that it writes. Not of base/thread.h, where one function at a time is
+ * waited for: the ring goes on meanwhile, and takes the crate away from a writer that is late. */
 struct writer {
     struct ring *ring;
     pthread_t thread;

@@ -30,14 +30,21 @@
 
 /* ---- the list of file systems ---------------------------------------------------------------- */
 
+static struct stk_limit limit_of(const struct stk_survey_options *o)
+{
+    struct stk_limit limit = o->limit;
+    limit.seconds = limit.seconds > 0 ? limit.seconds : ANSWER_S;
+    return limit;
+}
+
 static struct stk_fs_look look_of(const struct stk_survey_options *o)
 {
-    return (struct stk_fs_look){o->limit_s > 0 ? o->limit_s : ANSWER_S, false, o->stop, o->user};
+    return (struct stk_fs_look){.limit = limit_of(o)};
 }
 
 static bool is_stopped(const struct stk_survey_options *o)
 {
-    return o->stop && o->stop(o->user);
+    return o->limit.stop && o->limit.stop(o->limit.user);
 }
 
 /* One that has not answered is told by its mount point. */
@@ -188,8 +195,8 @@ static void measure(struct stk_survey_fs *fs, const struct stk_survey_options *o
 {
     struct stk_measure_how how = o->how;
     bool memory = fs->facts.reach == STK_REACH_MEMORY;
-    how.stop = o->stop;
-    how.user = o->user;
+    how.limit.stop = o->limit.stop;
+    how.limit.user = o->limit.user;
     int wrong = ENOENT;
     if (fs->asked)
         wrong = stk_measure_data(fs->path, fs->facts.fs, memory, &how, &fs->speed);
@@ -209,7 +216,7 @@ static void measure_all(struct stk_survey *s, const struct stk_survey_options *o
 {
     double start = stk_now();
     if (o->tell)
-        o->tell(o->user);
+        o->tell(o->limit.user);
     for (size_t i = 0; i < s->nfs && !is_stopped(o); i++) {
         if (!s->fs[i].facts.error)
             measure(&s->fs[i], o);
@@ -245,7 +252,7 @@ static int ask_gpus(void *user, void *answer)
 
 static void take_gpus(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    const struct stk_limit limit = {GPU_S, o->stop, o->user};
+    const struct stk_limit limit = {GPU_S, o->limit.stop, o->limit.user};
     if (stk_helper_ask(ask_gpus, NULL, &limit, &s->gpus, sizeof s->gpus) == 0)
         return;
     s->gpus = (struct stk_survey_gpus){.total_bytes = -1};
@@ -287,7 +294,7 @@ static int ask_tools(void *user, void *answer)
 static void take_tools(struct stk_survey *s, const struct stk_survey_options *o)
 {
     struct tools t;
-    const struct stk_limit limit = {2 * SLURM_S, o->stop, o->user};
+    const struct stk_limit limit = {2 * SLURM_S, o->limit.stop, o->limit.user};
     (void)stk_helper_ask(ask_tools, NULL, &limit, &t, sizeof t);
     s->slurm = t.slurm;
     s->lfs = t.lfs;
@@ -324,7 +331,7 @@ static int ask_mpi(void *user, void *answer)
 
 static void take_mpi(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    const struct stk_limit limit = {MPI_S, o->stop, o->user};
+    const struct stk_limit limit = {MPI_S, o->limit.stop, o->limit.user};
     s->mpi.stalled = stk_helper_ask(ask_mpi, s, &limit, &s->mpi, sizeof s->mpi) == ETIMEDOUT;
 }
 
@@ -409,7 +416,7 @@ static int ask_tiers(void *user, void *answer)
 
 static void take_tiers(struct stk_survey *s, const struct stk_survey_options *o)
 {
-    const struct stk_limit limit = {TIERS_S, o->stop, o->user};
+    const struct stk_limit limit = {TIERS_S, o->limit.stop, o->limit.user};
     s->tiers.stalled =
         stk_helper_ask(ask_tiers, &s->targets, &limit, &s->tiers, sizeof s->tiers) == ETIMEDOUT;
 }
@@ -439,9 +446,7 @@ static void look_at_node(struct stk_survey *s, const struct stk_survey_options *
 int stk_survey_take(const struct stk_survey_options *o, struct stk_survey *out, struct stk_err *err)
 {
     struct stk_target_wish wish = {.no_probe = o->quick,
-                                   .limit_s = o->limit_s > 0 ? o->limit_s : ANSWER_S,
-                                   .stop = o->stop,
-                                   .user = o->user};
+                                   .limit = limit_of(o)};
     memset(out, 0, sizeof *out);
     out->quick = o->quick;
     int rc = stk_targets_find(&wish, &out->targets, err);

@@ -80,11 +80,9 @@ struct stk_survey_options {
     const char *const *path; /* data; may be NULL */
     size_t npaths;
     bool quick;     /* measures nothing, writes nothing */
-    double limit_s; /* for an answer of a file system; 0: 3 s */
+    struct stk_limit limit; /* for an answer of a file system; 0: 3 s */
     struct stk_measure_how how;
-    int (*stop)(void *user); /* may be NULL */
-    void *user;
-    /* Called before measuring; may be NULL. */
+    /* Called before measuring, with limit.user; may be NULL. */
     void (*tell)(void *user);
 };
 

@@ -135,6 +135,13 @@ static void compute_room(struct stk_target *t)
         t->room_bytes = least(t->room_bytes, t->job_bytes / MEMORY_SHARE);
 }
 
+static struct stk_limit limit_of(const struct stk_target_wish *w)
+{
+    struct stk_limit limit = w->limit;
+    limit.seconds = limit.seconds > 0 ? limit.seconds : LIMIT_S;
+    return limit;
+}
+
 static uint64_t need_of(const struct stk_target_wish *w)
 {
     uint64_t more;
@@ -228,7 +235,7 @@ void stk_target_decide(struct stk_target *t, const struct stk_target_wish *wish,
     compute_room(t);
     if (!t->path[0])
         (void)say(t, STK_TARGET_UNSET, "not set");
-    else if (!cannot_be_seen(t, wish->limit_s > 0 ? wish->limit_s : LIMIT_S) && !is_elsewhere(t) &&
+    else if (!cannot_be_seen(t, limit_of(wish).seconds) && !is_elsewhere(t) &&
              !is_foreign(t, me) && !is_refused(t) && !is_small(t, wish))
         accept(t);
 }
@@ -257,14 +264,13 @@ static int write_some(void *user, void *answer)
 static void probe(struct stk_target *t, const struct stk_target_wish *w)
 {
     char nothing = 0;
-    double limit_s = w->limit_s > 0 ? w->limit_s : LIMIT_S;
-    const struct stk_limit limit = {limit_s, w->stop, w->user};
+    const struct stk_limit limit = limit_of(w);
     int wrong = stk_helper_ask(write_some, t, &limit, &nothing, sizeof nothing);
     if (!wrong)
         return;
     t->warning[0] = '\0';
     if (wrong == ETIMEDOUT)
-        (void)say(t, STK_TARGET_STALLED, "%s, a write took more than %.0f s", kind(t), limit_s);
+        (void)say(t, STK_TARGET_STALLED, "%s, a write took more than %.0f s", kind(t), limit.seconds);
     else
         (void)say(t, STK_TARGET_REFUSED, "%s, a write failed: %s", kind(t), strerror(wrong));
 }
@@ -273,14 +279,13 @@ static void probe(struct stk_target *t, const struct stk_target_wish *w)
 
 static bool is_stopped(const struct stk_target_wish *w)
 {
-    return w->stop && w->stop(w->user);
+    return w->limit.stop && w->limit.stop(w->limit.user);
 }
 
 static int judge(struct stk_target *t, const char *path, const struct stk_target_wish *w,
                  struct stk_err *err)
 {
-    struct stk_fs_look look = {w->limit_s > 0 ? w->limit_s : LIMIT_S, t->named, w->stop, w->user,
-                               w->no_purge};
+    struct stk_fs_look look = {limit_of(w), t->named, w->no_purge};
     t->job_bytes = UINT64_MAX;
     if (path) {
         (void)stk_fs_facts(path, &look, &t->facts);
@@ -457,7 +462,7 @@ char *stk_tier_named(const char *dst)
 
 static bool answers(const char *path)
 {
-    struct stk_fs_look look = {.limit_s = FS_ANSWER_S, .nearest = true, .no_purge = true};
+    struct stk_fs_look look = {.limit.seconds = FS_ANSWER_S, .nearest = true, .no_purge = true};
     static struct stk_fs_facts facts;
     return stk_fs_facts(path, &look, &facts) != ETIMEDOUT;
 }
@@ -476,7 +481,7 @@ static int take_named(const struct stk_choose_options *c, const struct stk_sourc
     out->taken = stk_scratch_taken(out->tier);
     look_into(c, src, out->tier, out);
     /* A begun copy takes writes; a disk that is flushing would keep us waiting. */
-    struct stk_target_wish wish = {.stop = c->stop, .no_probe = out->begun};
+    struct stk_target_wish wish = {.limit.stop = c->stop, .no_probe = out->begun};
     int rc = stk_target_judge(out->tier, &wish, out->target, err);
     if (rc == 0 && !out->begun && out->target->verdict == STK_TARGET_STALLED)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, c->dst, -1, "%s", out->target->reason);
@@ -506,7 +511,7 @@ static int no_place(const struct stk_targets *all, uint64_t bytes, struct stk_er
 static int take_best(const struct stk_choose_options *c, const struct stk_source *src,
                      struct stk_chosen *out, struct stk_err *err)
 {
-    struct stk_target_wish wish = {.bytes = c->bytes, .files = src->count, .stop = c->stop};
+    struct stk_target_wish wish = {.bytes = c->bytes, .files = src->count, .limit.stop = c->stop};
     out->targets = calloc(1, sizeof *out->targets);
     if (!out->targets)
         return stk_err_nomem(err, sizeof *out->targets);

@@ -46,9 +46,7 @@ struct stk_target_wish {
     uint64_t bytes, files;   /* of the copy; 0: not known */
     bool no_probe;           /* do not write anything */
     bool no_purge;           /* do not ask whether old files are removed from it */
-    double limit_s;          /* for each folder; 0: 5 s */
-    int (*stop)(void *user); /* may be NULL; non-zero: give up (STK_E_STOPPED) */
-    void *user;
+    struct stk_limit limit;  /* for each folder; 0: 5 s. A stop is STK_E_STOPPED */
 };
 
 struct stk_targets {

@@ -162,7 +162,7 @@ static int add_near(struct stk_tuner *t, struct stk_tune_subject *s, const struc
 /* Folders of this node, or those that the user names. None is needed. */
 static int find_near(struct stk_tuner *t, struct stk_tune_subject *s, struct stk_err *err)
 {
-    const struct stk_target_wish wish = {.stop = stk_tuner_tick, .user = t};
+    const struct stk_target_wish wish = {.limit = {.stop = stk_tuner_tick, .user = t}};
     struct stk_targets *all = calloc(1, sizeof *all);
     int rc = all ? 0 : stk_err_nomem(err, sizeof *all);
     for (const char *const *p = t->plan.near; p && *p && !rc; p++) {
@@ -240,8 +240,7 @@ void stk_tune_measure_storage(struct stk_tuner *t, struct stk_tune_subject *s)
 {
     const struct stk_measure_how how = {.test_s = MEASURE_S,
                                         .max_bytes = MEASURE_BYTES,
-                                        .stop = stk_tuner_tick,
-                                        .user = t};
+                                        .limit = {.stop = stk_tuner_tick, .user = t}};
     struct stk_measured m;
     struct stk_storage given;
     if (stk_tuner_doing(t, NULL, "measuring the storage"))

@@ -241,7 +241,7 @@ static int stop_now(void *user)
 static void named_by_the_user(void)
 {
     static struct stk_target t;
-    struct stk_target_wish w = {.bytes = 1000}, stopped = {.stop = stop_now};
+    struct stk_target_wish w = {.bytes = 1000}, stopped = {.limit.stop = stop_now};
     const char *folder = scratch_path("named");
     CHECK_INT(stk_mkdirs(folder, NULL), 0);
     mount_at(scratch, "nfs");
