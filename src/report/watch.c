@@ -234,7 +234,7 @@ static void put_nodes(const void *base, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-#define BAR(key, share) {key, "", STK_U_SHARE, .number = share, .joins = "", .flags = STK_F_BAR}
+#define BAR(key, share) {key, NULL, STK_U_SHARE, .number = share, .joins = "", .flags = STK_F_BAR}
 
 static const struct stk_result_field fields[] = {
     {"job", "job", STK_U_TEXT, .put = job_label, .say = "job %", .flags = STK_F_HEAD},
@@ -242,24 +242,24 @@ static const struct stk_result_field fields[] = {
     {"state", "state", STK_U_TEXT, .put = job_state, .flags = STK_F_HEAD},
     {"nodelist", "on", STK_U_TEXT, .put = job_nodelist, .flags = STK_F_HEAD | STK_F_IF_SET},
     {"nodes_total", "runs on", STK_U_COUNT, .number = nodes, .say = "% node(s)"},
-    {"nodes_silent", "", STK_U_COUNT, .number = silent, .joins = " (% without an answer)",
-     .flags = STK_F_IF_SET},
-    {"processes", "", STK_U_COUNT, .number = processes, .joins = ", % process(es)"},
-    {"threads", "", STK_U_COUNT, .number = threads, .joins = ", % thread(s)"},
+    {"nodes_silent", "nodes without an answer", STK_U_COUNT, .number = silent,
+     .joins = " (% without an answer)", .flags = STK_F_IF_SET},
+    {"processes", "processes", STK_U_COUNT, .number = processes, .joins = ", % process(es)"},
+    {"threads", "threads", STK_U_COUNT, .number = threads, .joins = ", % thread(s)"},
     {"elapsed_s", "time", STK_U_SECONDS, .number = elapsed, .flags = STK_F_KNOWN},
-    {"limit_s", "", STK_U_SECONDS, .number = limit, .joins = " of %"},
+    {"limit_s", "time limit", STK_U_SECONDS, .number = limit, .joins = " of %"},
     BAR("time_share", time_share),
     {"cpus_busy", "CPU", STK_U_PLAIN, .number = cpus_busy},
-    {"cpus_got", "", STK_U_COUNT, .number = cpus_got, .joins = " of % CPUs busy",
+    {"cpus_got", "CPUs of the job", STK_U_COUNT, .number = cpus_got, .joins = " of % CPUs busy",
      .flags = STK_F_KNOWN},
     BAR("cpu_share", cpu_share),
     {"memory_bytes", "memory", STK_U_BYTES, .number = memory},
-    {"memory_got_bytes", "", STK_U_BYTES, .number = memory_got, .joins = " of %",
+    {"memory_got_bytes", "memory of the job", STK_U_BYTES, .number = memory_got, .joins = " of %",
      .flags = STK_F_KNOWN},
     BAR("memory_share", memory_share),
     {"gpus", "GPU", STK_U_COUNT, .number = gpus, .flags = STK_F_IF_SET},
-    {"gpu_memory_bytes", "", STK_U_BYTES, .number = gpu_memory, .joins = ", %"},
-    {"gpu_total_bytes", "", STK_U_BYTES, .number = gpu_total, .joins = " of %"},
+    {"gpu_memory_bytes", "GPU memory", STK_U_BYTES, .number = gpu_memory, .joins = ", %"},
+    {"gpu_total_bytes", "GPU memory in all", STK_U_BYTES, .number = gpu_total, .joins = " of %"},
     BAR("gpu_util", gpu_util),
     {"gpus_got", NULL, STK_U_COUNT, .number = gpus_got, .flags = STK_F_KNOWN},
     {"gpu_note", "GPU", STK_U_TEXT, .put = gpu_note},

@@ -41,15 +41,15 @@ extern const struct stk_look_kind *const stk_look_kinds[]; /* NULL-terminated */
 #define STK_LOOK_OF(key, title, unit)                                                              \
     {key, title, unit},                                                                            \
     {                                                                                              \
-        key "_total", "", unit, .joins = " of %"                                                   \
+        key "_total", title " in all", unit, .joins = " of %"                                      \
     }
 #define STK_LOOK_RATE(key, unit)                                                                   \
     {                                                                                              \
-        key "_per_s", "", unit, .joins = ", %"                                                     \
+        key "_per_s", NULL, unit, .joins = ", %"                                                   \
     }
 #define STK_LOOK_BAR(key)                                                                          \
     {                                                                                              \
-        key "_share", "", STK_U_SHARE, .joins = "", .flags = STK_F_BAR                             \
+        key "_share", NULL, STK_U_SHARE, .joins = "", .flags = STK_F_BAR                           \
     }
 const char *stk_look_tone(const struct stk_jval *state);
 /* Whether it is a look of that command with such a table. */

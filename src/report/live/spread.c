@@ -175,7 +175,7 @@ static const struct stk_result_field fields[] = {
     {"read_bytes", "read", STK_U_BYTES, .say = "% from the source"},
     STK_LOOK_RATE("read_bytes", STK_U_BYTES_PER_S),
     {"nodes_done", "nodes", STK_U_COUNT},
-    {"nodes_total", "", STK_U_COUNT, .joins = " of % done"},
+    {"nodes_total", "nodes in all", STK_U_COUNT, .joins = " of % done"},
     {"slowest", "slowest", STK_U_TEXT},
     {"nodes", "nodes", STK_U_TABLE, .of = columns, .by = "missing_bytes", .marked = "slowest",
      .flags = STK_F_CUT},
