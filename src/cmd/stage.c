@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "dataset/open_options.h"
 #include "load/options.h"
-#include "sched/over.h"
+#include "sched/slurm/slurm.h"
 #include "stage/spread.h"
 
 #define AGE_S (168 * 3600) /* copies in a DST that were not used for longer go */

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "sched/over.h"
+#include "sched/slurm/slurm.h"
 #include "stage/target.h"
 #include "pack/pack.h"
 #include "report/data.h"

@@ -46,7 +46,7 @@ const char *stk_session_id(char buf[STK_JOB_ID_MAX]);
 /* Whether the session of that name is over, as stk_job_over(). */
 int stk_session_over(const char *id);
 /* Whether the job or session of that name is over: 1: it is, 0: it is not, -1: not known, ask its
- * scheduler (sched/over.h). */
+ * scheduler (sched/slurm/slurm.h). */
 int stk_job_over(const char *id);
 /* The default tier of this job in a folder: "FOLDER/stoker-UID-job-JOBID", or with "+N" at the end
  * if another user has taken that name. malloc'ed; caller frees with free(). NULL: no memory. */

@@ -341,11 +341,6 @@ const char *stk_comm_kind(const struct stk_comm *c)
     return c->root->kind;
 }
 
-const char *stk_comm_library(const struct stk_comm *c)
-{
-    return c->root->library;
-}
-
 const char *stk_comm_lacks(const struct stk_comm *c)
 {
     return c->root->lacks;

@@ -64,8 +64,6 @@ uint32_t stk_comm_rank(const struct stk_comm *c);
 uint32_t stk_comm_size(const struct stk_comm *c);
 /* "alone", "forked", "openmpi", "mpich", or the name of the module. */
 const char *stk_comm_kind(const struct stk_comm *c);
-/* The version that the MPI library reports, or "". */
-const char *stk_comm_library(const struct stk_comm *c);
 /* Why this is alone though a launcher started several processes, and what to do; "" if it is not.
  * Borrowed: valid until closed. */
 const char *stk_comm_lacks(const struct stk_comm *c);
@@ -136,10 +134,6 @@ int stk_comm_bcast(struct stk_comm *c, uint32_t root, void *p, size_t n, double 
 /* n bytes of each rank, in order of rank. all: size * n bytes. */
 int stk_comm_allgather(struct stk_comm *c, const void *mine, size_t n, void *all, double limit_s,
                        struct stk_err *err);
-/* The same with different sizes. *all: the bytes one after another, caller frees; n[size] is
- * filled. */
-int stk_comm_allgatherv(struct stk_comm *c, const void *mine, size_t size, void **all, size_t *n,
-                        double limit_s, struct stk_err *err);
 
 enum stk_comm_op { STK_COMM_SUM, STK_COMM_MIN, STK_COMM_MAX, STK_COMM_OR };
 /* In place; the result is the same on all ranks, bit by bit. */
@@ -164,7 +158,7 @@ int stk_comm_file_read_all(struct stk_comm_file *f, uint64_t off, void *p, size_
 /* After a failure it does not wait for the others. NULL is fine. */
 void stk_comm_file_close(struct stk_comm_file *f);
 
-/* ---- modules (sched/comm_module.c) ---- */
+/* ---- modules (sched/comm_mpi.c) ---- */
 
 /* A module, for people. */
 struct stk_comm_module {

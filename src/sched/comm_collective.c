@@ -1,18 +1,21 @@
 /*
- * comm_collective.c - barrier, broadcast, gathering and reduction, made of messages, so that each
- * of them has a time limit and ends when a rank is lost, with every MPI.
+ * comm_collective.c - what is made of messages, so that it has a time limit and ends when a rank is
+ * lost, with every MPI: barrier, broadcast, gathering and reduction. Files that all ranks read
+ * together: MPI-IO's collective read if there is MPI, else each rank reads its own range.
  */
+#include "sched/comm_priv.h"
+
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "sched/comm_priv.h"
 
 #define CHUNK ((size_t)8 << 20)
 
-enum { TAG_BARRIER = COMM_TAG_OWN, TAG_BCAST, TAG_GATHER, TAG_SIZES, TAG_REDUCE };
+enum { TAG_BARRIER = COMM_TAG_OWN, TAG_BCAST, TAG_GATHER, TAG_REDUCE };
 
 static double left(double until)
 {
@@ -115,37 +118,6 @@ int stk_comm_allgather(struct stk_comm *c, const void *mine, size_t n, void *all
     return rc;
 }
 
-int stk_comm_allgatherv(struct stk_comm *c, const void *mine, size_t size, void **all, size_t *n,
-                        double limit_s, struct stk_err *err)
-{
-    double until = stk_now() + limit_s;
-    size_t total = 0, *at = calloc(c->size, sizeof *at);
-    char *p = NULL;
-    int rc = at ? stk_comm_allgather(c, &size, sizeof size, n, limit_s, err)
-                : stk_err_nomem(err, c->size * sizeof *at);
-    for (uint32_t i = 0; i < c->size && !rc; i++) {
-        at[i] = total;
-        if (__builtin_add_overflow(total, n[i], &total) || n[i] > STK_COMM_MSG_MAX)
-            rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u gathers %zu bytes", (unsigned)i,
-                             n[i]);
-    }
-    if (!rc && !(p = malloc(total + 1)))
-        rc = stk_err_nomem(err, total);
-    if (!rc && size)
-        memcpy(p + at[c->rank], mine, size);
-    for (uint32_t s = 0; s + 1 < c->size && !rc; s++) {
-        uint32_t out = (c->rank + c->size - s) % c->size, in = (out + c->size - 1) % c->size;
-        rc = exchange(c, (c->rank + 1) % c->size, p + at[out], n[out],
-                      (c->rank + c->size - 1) % c->size, p + at[in], n[in], TAG_SIZES, until, err);
-    }
-    free(at);
-    if (rc)
-        stk_comm_keep(c, p);
-    else
-        *all = p;
-    return rc;
-}
-
 /* ---- reduction ---- */
 
 typedef void fold_fn(enum stk_comm_op op, void *into, const void *from, size_t n);
@@ -219,4 +191,74 @@ int stk_comm_reduce_f64(struct stk_comm *c, enum stk_comm_op op, double *v, size
                         double limit_s, struct stk_err *err)
 {
     return reduce(c, op, fold_f64, v, n, limit_s, err);
+}
+
+struct stk_comm_file {
+    struct comm_root *root;
+    int fd; /* -1: MPI-IO */
+    char *path;
+    uint64_t room[8];
+};
+
+bool stk_comm_has_mpiio(const struct stk_comm *c)
+{
+    return c->root->ops && c->root->ops->file_open && c->root->files;
+}
+
+/* Without the lock: the signs of life go on while storage is slow. */
+static int open_together(struct stk_comm *c, struct stk_comm_file *f, struct stk_err *err)
+{
+    struct comm_root *r = c->root;
+    uint32_t *rank = calloc(c->size, sizeof *rank);
+    if (!rank)
+        return stk_err_nomem(err, c->size * sizeof *rank);
+    for (uint32_t i = 0; i < c->size; i++)
+        rank[i] = stk_comm_world(c, i);
+    int rc = r->ops->file_open(r->impl, rank, c->size, f->path, f->room, err);
+    free(rank);
+    return rc;
+}
+
+int stk_comm_file_open(struct stk_comm *c, const char *path, struct stk_comm_file **out,
+                       struct stk_err *err)
+{
+    struct stk_comm_file *f = calloc(1, sizeof *f);
+    char *copy = f ? stk_path_join("", path) : NULL;
+    int rc = copy ? 0 : stk_err_nomem(err, sizeof *f);
+    if (!rc) {
+        *f = (struct stk_comm_file){.root = c->root, .fd = -1, .path = copy};
+        rc = stk_comm_has_mpiio(c) ? open_together(c, f, err)
+                                   : stk_read_open(AT_FDCWD, path, 0, &f->fd, NULL, path, err);
+    }
+    if (!rc) {
+        *out = f;
+        return 0;
+    }
+    free(copy);
+    free(f);
+    return rc;
+}
+
+int stk_comm_file_read_all(struct stk_comm_file *f, uint64_t off, void *p, size_t n, size_t *got,
+                           struct stk_err *err)
+{
+    struct comm_root *r = f->root;
+    if (f->fd >= 0)
+        return stk_pread_full(f->fd, p, n, off, got, f->path, err);
+    if (n > STK_COMM_MSG_MAX)
+        return stk_err_set(err, STK_E_USAGE, f->path, -1, "a read of %zu bytes", n);
+    return r->ops->file_read_all(r->impl, f->room, off, p, n, got, err);
+}
+
+void stk_comm_file_close(struct stk_comm_file *f)
+{
+    if (!f)
+        return;
+    struct comm_root *r = f->root;
+    if (f->fd >= 0)
+        close(f->fd);
+    else if (!r->failed && stk_pulse_lost(r, NULL, 0) < 0)
+        r->ops->file_close(r->impl, f->room);
+    free(f->path);
+    free(f);
 }

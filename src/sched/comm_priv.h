@@ -62,7 +62,7 @@ struct comm_pulse;
 struct comm_root {
     const struct comm_ops *ops;
     void *impl;
-    char kind[32], library[160], lacks[640];
+    char kind[32], lacks[640];
     uint32_t rank, size;
     bool threads; /* a thread of its own may call ops */
     bool files;   /* ops->file_* may be called while that thread calls others */
@@ -120,7 +120,7 @@ bool stk_pulse_await_report(struct comm_root *r, uint32_t from);
 /* Waits until the notices are on their way, for a second at most. */
 void stk_pulse_flush(struct comm_root *r);
 
-/* ---- MPI (sched/comm_mpi.c, sched/comm_module.c) ---- */
+/* ---- MPI (sched/comm_mpi.c) ---- */
 
 struct stoker_mpi;
 /* Joins through a loaded module. world: the number of processes that the launcher gave. An error

@@ -16,7 +16,7 @@
 #include "base/own.h"
 #include "host/opened.h"
 #include "host/scratch.h"
-#include "sched/over.h"
+#include "sched/slurm/slurm.h"
 #include "tier/tier.h"
 
 #define ASK_S     3.0 /* for each client of Slurm */

@@ -122,7 +122,7 @@ bool stk_path_is_inside(const char *path, const char *folder);
  * node's disk belongs to the next one. */
 
 /* Looks into the folders of host/scratch.h for default tiers of this user. Removes one if its job
- * is known to be over (sched/over.h) and no process uses it; a tier that the user named is never
+ * is known to be over (sched/slurm/slurm.h) and no process uses it; a tier that the user named is never
  * touched. told (may be NULL): called with the path of each that is gone, or that stays. Returns the
  * number of those that are gone. */
 struct stk_swept {

@@ -1,11 +1,12 @@
 /*
- * job.c - the list of jobs that several clients fill, the meaning of states, and what a job
- * used, computed from its steps.
+ * job.c - the list of jobs that several clients fill, the meaning of states and of the reasons why
+ * jobs wait, and what a job used, computed from its steps.
  */
+#include "sched/slurm/priv.h"
+
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "sched/slurm/priv.h"
 
 /* ---- states ------------------------------------------------------------------------------- */
 
@@ -80,7 +81,8 @@ bool stk_slurm_waits(enum stk_slurm_state state)
 
 /* ---- the list ----------------------------------------------------------------------------- */
 
-void stk_slurm_job_release(struct stk_slurm_job *job)
+/* Frees its own memory. */
+static void slurm_job_release(struct stk_slurm_job *job)
 {
     free(job->step);
     stk_lookup_release(&job->by_name);
@@ -90,7 +92,7 @@ void stk_slurm_job_release(struct stk_slurm_job *job)
 void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++)
-        stk_slurm_job_release(&jobs->job[i]);
+        slurm_job_release(&jobs->job[i]);
     jobs->n = 0;
     jobs->more = false;
     jobs->asked = jobs->failed = jobs->silent = 0;
@@ -115,7 +117,7 @@ void stk_slurm_jobs_keep(struct stk_slurm_jobs *jobs,
         if (wanted(user, &jobs->job[i]))
             jobs->job[kept++] = jobs->job[i];
         else
-            stk_slurm_job_release(&jobs->job[i]);
+            slurm_job_release(&jobs->job[i]);
     }
     jobs->n = kept;
 }
@@ -179,7 +181,8 @@ struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t i
     return j;
 }
 
-const char *stk_slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w)
+/* Copies text into the arena, "" for no value. NULL: out of memory. */
+static const char *slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w)
 {
     return stk_slurm_word_empty(w) ? "" : stk_arena_dup(&jobs->arena, w.p, w.n);
 }
@@ -188,7 +191,7 @@ bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slu
 {
     if (*to && stk_slurm_word_empty(w))
         return true;
-    const char *text = stk_slurm_keep(jobs, w);
+    const char *text = slurm_keep(jobs, w);
     if (text)
         *to = text;
     return text != NULL;
@@ -265,7 +268,7 @@ bool stk_slurm_step_is_ours(const struct stk_slurm_step *step)
 
 enum stk_slurm_step_kind stk_slurm_step_kind(const struct stk_slurm_step *step)
 {
-    return stk_slurm_step_is_ours(step)         ? STK_STEP_OURS
+    return stk_slurm_step_is_ours(step)        ? STK_STEP_OURS
            : strcmp(step->name, "batch") == 0  ? STK_STEP_BATCH
            : strcmp(step->name, "extern") == 0 ? STK_STEP_EXTERN
                                                : STK_STEP_PROGRAM;
@@ -413,4 +416,77 @@ const struct stk_slurm_step *stk_slurm_killed_for_memory(const struct stk_slurm_
             return s;
     }
     return NULL;
+}
+
+static const struct reason {
+    const char *reason;
+    const char *means;
+    bool final; /* whatever others do, the job never starts */
+} reasons[] = {
+    {"Priority", "jobs with a higher priority come first", false},
+    {"Resources", "it is next, and waits for enough free resources", false},
+    {"Dependency", "it waits for another job", false},
+    {"DependencyNeverSatisfied", "the job it depends on failed: it will never start; cancel it",
+     true},
+    {"JobHeldUser", "its owner holds it: release it with scontrol release", false},
+    {"JobHeldAdmin", "an administrator holds it: ask your site", false},
+    {"BeginTime", "its begin time has not come; a requeued job also waits a while", false},
+    {"JobArrayTaskLimit", "the array runs as many tasks as its limit allows (%)", false},
+    {"PartitionTimeLimit",
+     "it requests more time than the partition allows: it will never start as it is", true},
+    {"PartitionNodeLimit",
+     "it requests more nodes than the partition allows: it will never start as it is", true},
+    {"PartitionConfig",
+     "it requests more than the partition has or allows: it will never start as it is", true},
+    {"PartitionDown", "the partition is closed", false},
+    {"PartitionInactive", "the partition is closed", false},
+    {"BadConstraints", "no node has what it requests: it will never start as it is", true},
+    {"ReqNodeNotAvail", "a node it requests is down, drained or reserved", false},
+    {"Reservation", "its reservation has not started", false},
+    {"Licenses", "it waits for a licence", false},
+    {"AssocGrpBillingMinutes", "the account has used up its service units", false},
+    {"AssocGrpCPUMinutesLimit", "the account has used up its CPU time", false},
+    {"AssocGrpGRES", "the account uses as many GPUs as it may", false},
+    {"AssocGrpCpuLimit", "the account uses as many CPUs as it may", false},
+    {"AssocMaxJobsLimit", "the user runs as many jobs as the account allows", false},
+    {"QOSMaxJobsPerUserLimit", "the user runs as many jobs as the QOS allows", false},
+    {"QOSMaxCpuPerUserLimit", "the user uses as many CPUs as the QOS allows", false},
+    {"QOSMaxGRESPerUser", "the user uses as many GPUs as the QOS allows", false},
+    {"QOSGrpCpuLimit", "all CPUs of the QOS are in use", false},
+    {"QOSGrpGRES", "all GPUs of the QOS are in use", false},
+    {"MaxCpuPerAccount", "the account uses as many CPUs as it may", false},
+    {"launch failed requeued held", "its start failed, and it is held: ask your site", false},
+    {"job requeued in held state", "it was requeued and is held: release it with scontrol release",
+     false},
+    {"InvalidAccount",
+     "the account does not exist, or not for this user: it will never start as it is", true},
+    {"InvalidQOS", "the QOS does not exist, or not for this account: it will never start as it is",
+     true},
+    {"AccountNotAllowed",
+     "the partition does not accept this account: it will never start as it "
+     "is",
+     true},
+    {"QOSNotAllowed", "the partition does not accept this QOS: it will never start as it is", true},
+};
+
+/* "ReqNodeNotAvail, UnavailableNodes:…" */
+static const struct reason *find(const char *reason)
+{
+    size_t n = strcspn(reason, ",(");
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strlen(reasons[i].reason) == n && memcmp(reasons[i].reason, reason, n) == 0)
+            return &reasons[i];
+    return NULL;
+}
+
+const char *stk_slurm_reason_text(const char *reason)
+{
+    const struct reason *r = find(reason);
+    return r ? r->means : NULL;
+}
+
+bool stk_slurm_reason_is_final(const char *reason)
+{
+    const struct reason *r = find(reason);
+    return r ? r->final : strstr(reason, "PerJob") != NULL; /* QOSMaxCpuPerJobLimit and the like */
 }

@@ -1,5 +1,5 @@
-/* priv.h - shared by the files of the Slurm client: parsing the output of clients. For
- * slurm*.c, the unit test and the fuzz target. */
+/* priv.h - shared by the files of the Slurm client: parsing the output of clients. Also for
+ * the unit test and the fuzz target. */
 #ifndef STK_SCHED_SLURM_PRIV_H
 #define STK_SCHED_SLURM_PRIV_H
 
@@ -9,11 +9,6 @@
 #include "base/spawn.h"
 #include "sched/slurm/slurm.h"
 
-/* Starts the client argv[0]; sets its environment and group, as for stk_slurm_call(). Its errors do
- * not name the client, nor do those of stk_slurm_run(). */
-int stk_slurm_start(struct stk_child *c, struct stk_err *err);
-int stk_slurm_run(const struct stk_slurm *s, const char *const *argv, const void *input,
-                  size_t input_len, struct stk_slurm_output *out, struct stk_err *err);
 /* A client's own error message from its output: the last error, without its name. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
 
@@ -73,12 +68,8 @@ void stk_slurm_separator(char sep[STK_SLURM_SEP_MAX]); /* a new one */
 struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t id);
 struct stk_slurm_job *stk_slurm_jobs_find(const struct stk_slurm_jobs *jobs, uint64_t id);
 void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs); /* keeps memory */
-/* Copies text into the arena, "" for no value. NULL: out of memory. */
-const char *stk_slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w);
 /* The same into *to, but only if there is a value (or *to is NULL). False: out of memory. */
 bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slurm_word w);
-/* Frees its own memory. */
-void stk_slurm_job_release(struct stk_slurm_job *job);
 void stk_slurm_steps_drop(struct stk_slurm_job *job); /* keeps memory */
 /* The step of that name, or a new one. NULL: out of memory. */
 struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
@@ -89,7 +80,7 @@ void stk_slurm_job_settle(struct stk_slurm_job *job);
 bool stk_slurm_job_name(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
                         const struct stk_slurm_id *id);
 
-/* ---- the output of each client (sched/slurm/sacct.c, sched/slurm/squeue.c, sched/slurm/scontrol.c) ------------ */
+/* ---- the output of each client (sched/slurm/answers.c) -------------------------------------- */
 
 /* All of them add to jobs. `only`: skips jobs that are not in the list. 0 or STK_E_NOMEM;
  * unreadable parts are skipped. */
@@ -108,7 +99,7 @@ int stk_slurm_read_sstat(struct stk_slurm_jobs *jobs, const char *text, size_t l
 /* "123" or "123;cluster", nothing else. */
 bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
 
-/* ---- asking (sched/slurm/ask.c) ------------------------------------------------------------- */
+/* ---- asking (sched/slurm/client.c) ---------------------------------------------------------- */
 
 #define STK_SLURM_ARGV_MAX 64
 
@@ -116,9 +107,9 @@ struct stk_slurm_args {
     const char *v[STK_SLURM_ARGV_MAX]; /* NULL-terminated */
     size_t n;
 };
-/* Starts the arguments of a client, with -M for another cluster. */
-void stk_slurm_args(struct stk_slurm_args *a, const struct stk_slurm *s, const char *client);
-void stk_slurm_arg(struct stk_slurm_args *a, const char *text); /* borrowed */
+/* The arguments of a client, words[0], with -M for another cluster; NULL ends them. Borrowed. */
+void stk_slurm_args(struct stk_slurm_args *a, const struct stk_slurm *s, const char *const *words);
+void stk_slurm_arg(struct stk_slurm_args *a, const char *text); /* one more; borrowed */
 
 unsigned stk_slurm_bit(unsigned source); /* 0..3: the index in jobs->why */
 

@@ -1,18 +1,22 @@
 /*
  * slurm.c - operations on Slurm: submit a job, look at many, cancel, and collect all data about
- * some. Decides which client to call for what, in which order, and what its failure means.
+ * some; whether a job is over. Decides which client to call for what, in which order, and what its
+ * failure means.
  */
-#include "sched/slurm/slurm.h"
+#include "sched/slurm/priv.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "sched/slurm/priv.h"
+#include "base/units.h"
+#include "host/scratch.h"
 
 #define IDS_PER_CALL 500         /* more would slow down sacct and the database */
 #define DETAILS_MAX  64          /* jobs that are queried one by one */
@@ -35,12 +39,9 @@ int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *ba
     struct stk_slurm_args a;
     char words[240];
     *r = (struct stk_slurm_receipt){0};
-    stk_slurm_args(&a, s, "sbatch");
-    stk_slurm_arg(&a, "--parsable");
-    if (batch->dir) {
-        stk_slurm_arg(&a, "-D");
-        stk_slurm_arg(&a, batch->dir);
-    }
+    stk_slurm_args(
+        &a, s,
+        (const char *[]){"sbatch", "--parsable", batch->dir ? "-D" : NULL, batch->dir, NULL});
     for (size_t i = 0; batch->args && batch->args[i]; i++) {
         if (a.n >= STK_SLURM_ARGV_MAX - 1)
             return stk_err_set(err, STK_E_USAGE, NULL, -1, "too many options for sbatch");
@@ -68,11 +69,8 @@ int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
         char number[STK_SLURM_ARGV_MAX / 2][24], words[240];
         struct stk_slurm_output out = {0};
         struct stk_slurm_args a;
-        stk_slurm_args(&a, s, "scancel");
-        if (signal_name) {
-            stk_slurm_arg(&a, "-s");
-            stk_slurm_arg(&a, signal_name);
-        }
+        stk_slurm_args(&a, s,
+                       (const char *[]){"scancel", signal_name ? "-s" : NULL, signal_name, NULL});
         for (size_t i = at; i < n && i < at + STK_SLURM_ARGV_MAX / 2; i++) {
             snprintf(number[i - at], sizeof number[0], "%llu", (unsigned long long)id[i]);
             stk_slurm_arg(&a, number[i - at]);
@@ -396,4 +394,64 @@ int stk_slurm_named(const struct stk_slurm *s, const char *name, uint64_t *id, s
     rc = no_memory(rc, err);
     stk_slurm_jobs_release(&jobs);
     return rc;
+}
+
+/* A job that Slurm no longer knows is over: it forgets jobs only after their end. But one client
+ * must have said so: an answer that failed proves nothing. */
+static int ask_slurm(uint64_t id, const struct stk_slurm *how)
+{
+    struct stk_slurm_jobs jobs = {0};
+    int over = -1;
+    if (stk_slurm_look(how, &id, 1, &jobs, NULL) == 0 && jobs.n == 1) {
+        enum stk_slurm_state state = jobs.job[0].state;
+        if (state != STK_SLURM_UNKNOWN)
+            over = stk_slurm_ended(state);
+        else if (jobs.asked & ~jobs.failed & STK_SLURM_BY_SQUEUE)
+            over = 1;
+    }
+    stk_slurm_jobs_release(&jobs);
+    return over;
+}
+
+int stk_job_is_over(const char *id, const struct stk_slurm *how)
+{
+    static _Atomic bool silent; /* a controller that does not answer is not waited for again */
+    int over = stk_job_over(id);
+    size_t digits = strspn(id, "0123456789");
+    if (over >= 0 || !digits || id[digits] || digits > 18 || atomic_load(&silent) ||
+        stk_slurm_have("squeue", NULL) != 0)
+        return over;
+    over = ask_slurm(strtoull(id, NULL, 10), how);
+    atomic_store(&silent, over < 0);
+    return over;
+}
+
+/* ---- its end ---- */
+
+#define END_S     3.0 /* for squeue */
+#define ASK_RANKS 256 /* more of them would be too much for its controller: rank 0 asks alone */
+
+/* Old versions of Slurm do not say it in the environment. */
+static void ask_for_end(const char *job, char end[32])
+{
+    const char *argv[] = {"squeue", "-h", "-j", job, "-o", "%e", NULL};
+    const struct stk_slurm how = {.timeout_s = END_S};
+    struct stk_slurm_output out = {0};
+    if (stk_slurm_have("squeue", NULL) == 0 &&
+        stk_slurm_call(&how, argv, NULL, 0, &out, NULL) == 0 && out.status == 0) {
+        const char *text = stk_buf_cstr(&out.out), *line = strchr(text, '\n');
+        if (line) /* else the time may have been cut short */
+            snprintf(end, 32, "%.*s", (int)(line - text), text);
+    }
+    stk_slurm_output_release(&out);
+}
+
+double stk_job_end(const struct stk_rank *rank)
+{
+    const char *end = getenv("SLURM_JOB_END_TIME"), *job = getenv("SLURM_JOB_ID");
+    char asked[32] = "";
+    uint64_t s = 0;
+    if (!end && job && *job && rank->local_rank == 0 && (!rank->rank || rank->world <= ASK_RANKS))
+        ask_for_end(job, asked);
+    return stk_parse_u64(end ? end : asked, &s, NULL) == 0 ? (double)s : 0;
 }

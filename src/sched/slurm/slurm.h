@@ -266,7 +266,7 @@ struct stk_slurm_query {
 };
 int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
                      struct stk_slurm_jobs *out, struct stk_err *err);
-/* What a reason of squeue means and what to do; NULL: unknown (sched/slurm/reason.c). */
+/* What a reason of squeue means and what to do; NULL: unknown (sched/slurm/job.c). */
 const char *stk_slurm_reason_text(const char *reason);
 /* The job requests what the partition, the account or the machine does not have: it never
  * starts. */
@@ -276,5 +276,15 @@ bool stk_slurm_reason_is_final(const char *reason);
 bool stk_slurm_per_node(const char **text, uint32_t *number, uint32_t *nodes);
 /* "12", "12_3", "12_[1-4]", "12+0": whether text may be passed to a client. */
 bool stk_slurm_id_ok(const char *text);
+
+/* ---- jobs that are over ---------------------------------------------------------------------- */
+
+/* Whether a job, named as in host/scratch.h, is over, so that what it has left on a node may go: 1: it
+ * is over, 0: it is not, -1: not known (no scheduler answers, or not one that we can ask).
+ * Asks Slurm about numbers. how may be NULL. */
+int stk_job_is_over(const char *id, const struct stk_slurm *how);
+/* When the Slurm job of this process ends: seconds since 1970; 0: not known. Asks Slurm if the
+ * environment does not say it, unless too many ranks would. */
+double stk_job_end(const struct stk_rank *rank);
 
 #endif

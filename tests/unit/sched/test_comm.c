@@ -40,16 +40,6 @@ static void talk(struct stk_comm *c)
         CHECK(all[i] == 100 + i);
     free(all);
 
-    void *text = NULL;
-    size_t *len = calloc(n, sizeof *len), at = 0;
-    CHECK_OK(stk_comm_allgatherv(c, "abcdefghijkl", me % 12, &text, len, LIMIT_S, &err));
-    for (uint32_t i = 0; i < n; i++) {
-        CHECK(len[i] == i % 12 && memcmp((char *)text + at, "abcdefghijkl", len[i]) == 0);
-        at += len[i];
-    }
-    free(text);
-    free(len);
-
     uint64_t sum[2] = {me, 1}, least = 7 + me, bits = 1ull << (me % 64);
     double most = (double)me;
     CHECK_OK(stk_comm_reduce_u64(c, STK_COMM_SUM, sum, 2, LIMIT_S, &err));
@@ -336,7 +326,7 @@ static int rank_main(char **argv)
         printf("rank %u of %u, node %s, %u nodes, %s\n", (unsigned)stk_comm_rank(c),
                (unsigned)stk_comm_size(c),
                stk_comm_node_name(c, stk_comm_node(c, stk_comm_rank(c))),
-               (unsigned)stk_comm_nodes(c), stk_comm_library(c));
+               (unsigned)stk_comm_nodes(c), stk_comm_kind(c));
     }
     fflush(stdout);
     stk_comm_close(c);

@@ -1,5 +1,5 @@
 /* Whether a job is over, by recorded answers of Slurm's clients. */
-#include "sched/over.h"
+#include "sched/slurm/slurm.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
