@@ -5,6 +5,8 @@
 #ifndef STK_JOB_JOB_H
 #define STK_JOB_JOB_H
 
+#include "profile/profile.h"
+#include "scaling/scaling.h"
 #include "sched/slurm/slurm.h"
 
 /* Thresholds for a remark (those of Princeton's jobstats). */
@@ -14,7 +16,7 @@
 #define STK_JOB_GPU_POOR     0.15
 #define STK_JOB_ROOM         1.2 /* request this many times what was used */
 
-/* ---- what a figure is worth (job/figures.c) ------------------------------------------------- */
+/* ---- what a figure is worth ------------------------------------------------------------------ */
 
 enum stk_job_figure { STK_JOB_CPU, STK_JOB_MEMORY, STK_JOB_GPU, STK_JOB_FILES, STK_JOB_FIGURES };
 enum stk_job_worth {
@@ -27,9 +29,6 @@ struct stk_job_doubt {
     const char *why; /* static; "" if it is known */
 };
 
-/* Sets figures that the job's state or the source of its data make unusable to -1, and says why. */
-void stk_job_doubts(const struct stk_slurm_job *job, struct stk_slurm_use *use,
-                    struct stk_job_doubt doubt[STK_JOB_FIGURES]);
 /* The same for the CPU time of one of its steps. */
 enum stk_job_worth stk_job_step_cpu(const struct stk_slurm_step *step, double *cpu_s);
 /* "cpu", "memory": names in JSON. "at least". */
@@ -76,5 +75,100 @@ bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
 void stk_job_mem_text(double bytes, char *buf, size_t size);
 void stk_job_time_text(double seconds, char *buf, size_t size);
 double stk_job_time_up(double seconds); /* the seconds that this text means */
+
+/* ---- many jobs ------------------------------------------------------------------------------- */
+
+/* Many jobs: which are meant, their order, what each cost, and what all of them used and left idle.
+ * */
+
+/* ---- which jobs ----------------------------------------------------------------------------- */
+
+struct stk_job_filter {
+    unsigned states;        /* 1 << enum stk_slurm_state; 0: any */
+    const char *name;       /* a pattern as of a shell; NULL: any */
+    const char *partitions; /* separated by commas; NULL: any */
+    int64_t until;          /* started (or, if it waits, submitted) until then; 0: any time */
+};
+bool stk_job_wanted(const struct stk_job_filter *f, const struct stk_slurm_job *job);
+/* "failed,out-of-memory"; false: a word of it is no state. */
+bool stk_job_states(const char *list, unsigned *mask);
+const char *const *stk_job_state_names(void); /* its words, NULL-terminated */
+
+/* The largest first; ids in ascending order. */
+enum stk_job_order {
+    STK_JOB_UNSORTED, /* as Slurm lists them */
+    STK_JOB_BY_ID,
+    STK_JOB_BY_TIME,
+    STK_JOB_BY_CPU,
+    STK_JOB_BY_MEMORY,
+    STK_JOB_BY_IDLE,
+    STK_JOB_BY_SU,
+    STK_JOB_BY_WAIT,
+    STK_JOB_BY_END,
+};
+#define STK_JOB_ORDERS "job, time, cpu, memory, idle, su, waited, ended"
+bool stk_job_order(const char *text, enum stk_job_order *order); /* false: none of them */
+const char *const *stk_job_order_names(void);                    /* NULL-terminated */
+
+/* What jobs are judged by. */
+struct stk_job_scale {
+    int64_t now;
+    double advise_s;
+    struct stk_su_rates su;
+};
+int stk_job_sort(struct stk_slurm_jobs *jobs, enum stk_job_order order,
+                 const struct stk_job_scale *scale, struct stk_err *err);
+
+/* ---- what they cost ------------------------------------------------------------------------- */
+
+/* Hours of CPUs or GPUs; -1: unknown. */
+struct stk_job_cost {
+    double core_h; /* allocated */
+    double used_h; /* CPU time, possibly a lower bound */
+    double idle_h; /* allocated and not used; unknown if used_h is a lower bound */
+    double gpu_h;  /* allocated */
+    double su;     /* NaN: unknown */
+};
+void stk_job_cost(const struct stk_job_view *v, const struct stk_su_rates *su,
+                  struct stk_job_cost *c);
+
+#define STK_JOB_NAMED 100 /* jobs without success that are listed */
+struct stk_job_totals {
+    size_t jobs, by_state[STK_SLURM_STATES];
+    double core_h, gpu_h;
+    double used_h, idle_h; /* of jobs whose CPU time is known */
+    double unknown_h;      /* core-hours of jobs whose CPU time is unknown or a lower bound */
+    double lost_h;         /* core-hours of jobs that ended without success */
+    double su;             /* of jobs whose allocation is known */
+    size_t without_su;     /* jobs that ran and are not in su */
+    size_t lost;           /* jobs that ended without success … */
+    const struct stk_slurm_job *lost_job[STK_JOB_NAMED]; /* … the first of them, borrowed */
+};
+void stk_job_total(const struct stk_slurm_jobs *jobs, const struct stk_job_scale *scale,
+                   struct stk_job_totals *t);
+
+/* ---- its nodes ------------------------------------------------------------------------------- */
+
+/* What a job did on each of its nodes, from the samples of a profile of it: Slurm's accounting has
+ * no figures per node. */
+struct stk_job_node { /* texts are the profile's */
+    const char *host, *gpu_kind;
+    uint32_t cores, gpus;
+    double cpus_busy; /* mean over the seconds with samples; -1: no samples */
+    double peak_bytes;
+    double gpu_util, gpu_memory_bytes; /* mean of its GPUs; largest. -1: unknown */
+};
+
+struct stk_job_nodes { /* all zero: none */
+    const char *path;  /* of the profile, borrowed */
+    struct stk_job_node *node;
+    size_t n;
+};
+
+/* Whether it is a profile of this job. */
+bool stk_job_nodes_fit(const struct stk_profile *p, const struct stk_slurm_job *job);
+/* Borrows the profile. Caller releases. */
+int stk_job_nodes(const struct stk_profile *p, struct stk_job_nodes *out, struct stk_err *err);
+void stk_job_nodes_release(struct stk_job_nodes *nodes);
 
 #endif

@@ -3,7 +3,7 @@
  * own processes, at slightly different times: time is cut into bins, and a node's value in a bin is
  * the sum over its tasks of the task's mean there.
  */
-#include "job/nodes.h"
+#include "job/job.h"
 
 #include <math.h>
 #include <stdlib.h>

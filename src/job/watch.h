@@ -1,7 +1,7 @@
 /*
  * watch.h - what a Slurm job does on a node right now: its processes with CPU, threads, memory and
- * GPU, from /proc and NVML. Read on each node of the job (watch_node.c), sent as one line of JSON
- * per reading, and parsed where it is shown (watch_json.c).
+ * GPU, from /proc and NVML. Read on each node of the job, sent as one line of JSON
+ * per reading, and parsed where it is shown.
  */
 #ifndef STK_JOB_WATCH_H
 #define STK_JOB_WATCH_H

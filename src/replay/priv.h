@@ -55,11 +55,7 @@ struct rp_model {
 int stk_rp_groups(struct rp_model *m, struct stk_err *err);
 /* model.c: samples, ranks, threads and times. */
 int stk_rp_model(struct rp_model *m, struct stk_err *err);
-/* workers.c: what it takes to start worker processes. */
-int stk_rp_workers(struct rp_model *m, struct stk_err *err);
-/* fill.c: the keys of the workload. */
-int stk_rp_fill(const struct rp_model *m, struct stk_workload *w, struct stk_err *err);
-/* sizes.c: the sizes of requests of a group, ascending; returns their number. */
+/* The sizes of requests of a group, ascending; returns their number. */
 size_t stk_rp_sizes(const struct rp_group *g, struct stk_bench_sizes out[STK_GROUP_SIZES]);
 
 /* Adds a sentence. key: that it is about; NULL: none, or several. */

@@ -2,8 +2,7 @@
 #ifndef STK_REPORT_JOB_H
 #define STK_REPORT_JOB_H
 
-#include "job/nodes.h"
-#include "job/totals.h"
+#include "job/job.h"
 #include "result/field.h"
 
 struct stk_job_list {

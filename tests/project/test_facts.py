@@ -36,7 +36,7 @@ OUTSIDE = {
     "src/sched/slurm/slurm.c": {"j->reason": "a word of Slurm"},
     "src/sched/slurm/job.c": {"step->title": "the name that we give to a step of ours",
                               "reason": "Slurm's words: the table of their meanings"},
-    "src/job/watch_node.c": {"title": "slurmstepd's"},
+    "src/job/watch.c": {"title": "slurmstepd's"},
     "src/cmd/report.c": {"what": "an option of the user: TABLE=FILE"},
     "src/study/command.c": {"text": "what mpirun --version prints"},
 }
