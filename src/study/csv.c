@@ -141,39 +141,12 @@ static char separate(const char *text, size_t len, struct stk_buf *out)
     return ' ';
 }
 
-/* "1-02:03:04", "02:03", "03:04.5": Slurm's times. */
+/* "1-02:03:04", "02:03", "03:04.5": Slurm's times. Days require hours, minutes and seconds. */
 static int read_clock(const char *cell, double *out)
 {
-    double total = 0, part = 0, scale = 1;
-    const char *dash = strchr(cell, '-');
-    unsigned colons = 0;
-    bool digits = false, point = false;
-    for (const char *p = cell; *p; p++) {
-        if (*p >= '0' && *p <= '9' && !point) {
-            part = part * 10 + (*p - '0');
-            digits = true;
-        } else if (*p >= '0' && *p <= '9') {
-            part += (scale /= 10) * (*p - '0');
-        } else if (*p == '.' && !point && digits && colons) {
-            point = true;
-        } else if (p == dash && digits && !colons && p > cell) {
-            total = part * 24;
-            part = 0;
-            digits = false;
-        } else if (*p == ':' && digits && !point && colons < 2) {
-            total = (total + part) * 60;
-            part = 0;
-            digits = false;
-            colons++;
-        } else {
-            return -1;
-        }
-    }
-    /* Days require hours, minutes and seconds. */
-    if (!digits || !colons || (dash && colons != 2))
-        return -1;
-    *out = total + part;
-    return 0;
+    const char *first = strchr(cell, ':');
+    *out = stk_slurm_seconds((struct stk_slurm_word){cell, strlen(cell)});
+    return *out < 0 || (strchr(cell, '-') && first == strrchr(cell, ':')) ? -1 : 0;
 }
 
 /* "10,5" is 10.5 in half the world. "1,250" is ambiguous, and refused. */
@@ -340,26 +313,16 @@ static int check_row(struct reader *r, const struct fields *f, struct stk_err *e
     return f->has_n || f->zero_n ? 0 : bad(r, err, "a row without an N%s", "");
 }
 
-/* The number of "NAME=4" in "billing=4,cpu=4,gres/gpu=2"; -1: none. */
-static int64_t tres_of(const char *cell, const char *name)
-{
-    size_t len = strlen(name);
-    int64_t v;
-    for (const char *p = cell; *p; p += strcspn(p, ","), p += *p == ',')
-        if (strncmp(p, name, len) == 0 && p[len] == '=')
-            return read_count(p + len + 1, strcspn(p + len + 1, ","), &v) ? -1 : v;
-    return -1;
-}
-
-/* What Slurm allocated. Without GPUs in the list, there were none. */
+/* What Slurm allocated. */
 static void take_tres(struct fields *f, const char *cell)
 {
-    int64_t cpus = tres_of(cell, "cpu"), gpus = tres_of(cell, "gres/gpu");
-    if (cpus < 0)
+    struct stk_slurm_tres t;
+    stk_slurm_tres((struct stk_slurm_word){cell, strlen(cell)}, &t);
+    if (t.cpus < 0)
         return;
-    f->run.cores = f->run.cores >= 0 ? f->run.cores : cpus;
-    f->run.gpus = f->run.gpus >= 0 ? f->run.gpus : gpus >= 0 ? gpus : 0;
-    f->run.nodes = f->run.nodes >= 0 ? f->run.nodes : tres_of(cell, "node");
+    f->run.cores = f->run.cores >= 0 ? f->run.cores : t.cpus;
+    f->run.gpus = f->run.gpus >= 0 ? f->run.gpus : t.gpus;
+    f->run.nodes = f->run.nodes >= 0 ? f->run.nodes : t.nodes;
 }
 
 static int take_time(struct reader *r, struct fields *f, const struct stk_heading *h,

@@ -10,121 +10,67 @@
 #include <strings.h>
 
 static const struct name {
-    const char *name; /* lower case, with '_' */
     enum stk_table_col column;
     const char *unit;
     unsigned rank;
+    const char *words; /* lower case, with '_' for blanks; the first is the name in --columns */
 } names[] = {
-    /* The names of --columns. */
-    {"n", STK_COL_N, NULL, 0},
-    {"time", STK_COL_TIME, NULL, 0},
-    {"repeat", STK_COL_REPEAT, NULL, 0},
-    {"series", STK_COL_SERIES, NULL, 0},
-    {"cores", STK_COL_CORES, "cores", 0},
-    {"gpus", STK_COL_GPUS, "GPUs", 0},
-    {"nodes", STK_COL_NODES, "nodes", 0},
-    {"host", STK_COL_HOST, NULL, 0},
-    {"status", STK_COL_STATUS, NULL, 0},
-    {"kind", STK_COL_KIND, NULL, 0},
-    {"note", STK_COL_NOTE, NULL, 0},
-    {"job", STK_COL_JOB, NULL, 0},
-    {"queue", STK_COL_QUEUE, NULL, 0},
-    {"value", STK_COL_VALUE, NULL, 0},
-    {"rate", STK_COL_RATE, NULL, 0},
-#define CANONICAL 15
-    {"t", STK_COL_TIME, NULL, 0},
-    {"wall", STK_COL_TIME, NULL, 0},
-    {"walltime", STK_COL_TIME, NULL, 0},
-    {"wall_time", STK_COL_TIME, NULL, 0},
-    {"wallclock", STK_COL_TIME, NULL, 0},
-    {"wall_clock", STK_COL_TIME, NULL, 0},
-    {"elapsed", STK_COL_TIME, NULL, 0},
-    {"elapsed_time", STK_COL_TIME, NULL, 0},
-    {"elapsedraw", STK_COL_TIME, NULL, 0}, /* sacct */
-    {"runtime", STK_COL_TIME, NULL, 0},
-    {"run_time", STK_COL_TIME, NULL, 0},
-    {"duration", STK_COL_TIME, NULL, 0},
-    {"real", STK_COL_TIME, NULL, 0},
-    {"median", STK_COL_TIME, NULL, 1}, /* hyperfine */
-    {"mean", STK_COL_TIME, NULL, 2},
-    {"run", STK_COL_REPEAT, NULL, 0},
-    {"name", STK_COL_SERIES, NULL, 0},
-    {"cpus", STK_COL_CORES, "CPUs", 0},
-    {"ncpus", STK_COL_CORES, "CPUs", 0},
-    {"alloccpus", STK_COL_CORES, "CPUs", 0},
-    {"ncores", STK_COL_CORES, "cores", 0},
-    {"ngpus", STK_COL_GPUS, "GPUs", 0},
-    {"allocnodes", STK_COL_NODES, "nodes", 0},
-    {"nnodes", STK_COL_NODES, "nodes", 0},
-    {"alloctres", STK_COL_TRES, NULL, 0},
-    {"node", STK_COL_HOST, NULL, 0},
-    {"nodelist", STK_COL_HOST, NULL, 0},
-    {"hostname", STK_COL_HOST, NULL, 0},
-    {"state", STK_COL_STATUS, NULL, 0},
-    {"gpu", STK_COL_KIND, NULL, 0},
-    {"gpu_kind", STK_COL_KIND, NULL, 0},
-    {"node_kind", STK_COL_KIND, NULL, 0},
-    {"jobid", STK_COL_JOB, NULL, 0},
-    {"job_id", STK_COL_JOB, NULL, 0},
-    {"jobidraw", STK_COL_JOB, NULL, 0},
-    {"planned", STK_COL_QUEUE, NULL, 0}, /* sacct; "reserved" before 22.05 */
-    {"reserved", STK_COL_QUEUE, NULL, 0},
-    {"metric", STK_COL_VALUE, NULL, 0},
-    {"throughput", STK_COL_RATE, NULL, 0},
-    {"threads", STK_COL_COUNT, "threads", 0},
-    {"nthreads", STK_COL_COUNT, "threads", 0},
-    {"ranks", STK_COL_COUNT, "ranks", 0},
-    {"mpi_ranks", STK_COL_COUNT, "ranks", 0},
-    {"world_size", STK_COL_COUNT, "ranks", 0},
-    {"processes", STK_COL_COUNT, "processes", 0},
-    {"procs", STK_COL_COUNT, "processes", 0},
-    {"nprocs", STK_COL_COUNT, "processes", 0},
-    {"np", STK_COL_COUNT, "processes", 0},
-    {"tasks", STK_COL_COUNT, "tasks", 0},
-    {"ntasks", STK_COL_COUNT, "tasks", 0},
-    {"workers", STK_COL_COUNT, "workers", 0},
-    {"jobs", STK_COL_COUNT, "jobs", 0},
+    {STK_COL_N, NULL, 0, "n"},
+    {STK_COL_TIME, NULL, 0,
+     "time t wall walltime wall_time wallclock wall_clock elapsed elapsed_time elapsedraw runtime "
+     "run_time duration real"},
+    {STK_COL_REPEAT, NULL, 0, "repeat run"},
+    {STK_COL_SERIES, NULL, 0, "series name"},
+    {STK_COL_CORES, "cores", 0, "cores ncores"},
+    {STK_COL_GPUS, "GPUs", 0, "gpus ngpus"},
+    {STK_COL_NODES, "nodes", 0, "nodes allocnodes nnodes"},
+    {STK_COL_HOST, NULL, 0, "host node nodelist hostname"},
+    {STK_COL_STATUS, NULL, 0, "status state"},
+    {STK_COL_KIND, NULL, 0, "kind gpu gpu_kind node_kind"},
+    {STK_COL_NOTE, NULL, 0, "note"},
+    {STK_COL_JOB, NULL, 0, "job jobid job_id jobidraw"},
+    {STK_COL_QUEUE, NULL, 0, "queue planned reserved"}, /* sacct; "reserved" before 22.05 */
+    {STK_COL_VALUE, NULL, 0, "value metric"},
+    {STK_COL_RATE, NULL, 0, "rate throughput"},
+#define CANONICAL 15                   /* those above: --columns knows them */
+    {STK_COL_TIME, NULL, 1, "median"}, /* hyperfine */
+    {STK_COL_TIME, NULL, 2, "mean"},
+    {STK_COL_CORES, "CPUs", 0, "cpus ncpus alloccpus"},
+    {STK_COL_TRES, NULL, 0, "alloctres"},
+    {STK_COL_COUNT, "threads", 0, "threads nthreads"},
+    {STK_COL_COUNT, "ranks", 0, "ranks mpi_ranks world_size"},
+    {STK_COL_COUNT, "processes", 0, "processes procs nprocs np"},
+    {STK_COL_COUNT, "tasks", 0, "tasks ntasks"},
+    {STK_COL_COUNT, "workers", 0, "workers"},
+    {STK_COL_COUNT, "jobs", 0, "jobs"},
 };
 #define NAMES (sizeof names / sizeof *names)
+
+/* Whether a word, in any case, is one of several that are separated by blanks. */
+static bool is_among(const char *word, const char *words)
+{
+    size_t n = strlen(word);
+    for (; *words; words += strcspn(words, " "), words += *words == ' ')
+        if (strcspn(words, " ") == n && strncasecmp(words, word, n) == 0)
+            return n > 0;
+    return false;
+}
 
 /* ---- units -------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *unit;
     double seconds;
+    const char *words;
 } time_units[] = {
-    {"s", 1},
-    {"sec", 1},
-    {"secs", 1},
-    {"second", 1},
-    {"seconds", 1},
-    {"ms", 1e-3},
-    {"msec", 1e-3},
-    {"msecs", 1e-3},
-    {"millisecond", 1e-3},
-    {"milliseconds", 1e-3},
-    {"us", 1e-6},
-    {"\xc2\xb5s", 1e-6},
-    {"usec", 1e-6},
-    {"microseconds", 1e-6},
-    {"ns", 1e-9},
-    {"nsec", 1e-9},
-    {"nanoseconds", 1e-9},
-    {"min", 60},
-    {"mins", 60},
-    {"minute", 60},
-    {"minutes", 60},
-    {"h", 3600},
-    {"hr", 3600},
-    {"hrs", 3600},
-    {"hour", 3600},
-    {"hours", 3600},
+    {1, "s sec secs second seconds"},         {1e-3, "ms msec msecs millisecond milliseconds"},
+    {1e-6, "us \xc2\xb5s usec microseconds"}, {1e-9, "ns nsec nanoseconds"},
+    {60, "min mins minute minutes"},          {3600, "h hr hrs hour hours"},
 };
 
 static double seconds_of(const char *unit)
 {
     for (size_t i = 0; i < sizeof time_units / sizeof *time_units; i++)
-        if (strcasecmp(time_units[i].unit, unit) == 0)
+        if (is_among(unit, time_units[i].words))
             return time_units[i].seconds;
     return 0;
 }
@@ -185,7 +131,7 @@ static void split(const char *text, struct parts *out)
 static const struct name *find_exact(const char *name)
 {
     for (size_t i = 0; i < NAMES; i++)
-        if (strcmp(names[i].name, name) == 0)
+        if (is_among(name, names[i].words))
             return &names[i];
     return NULL;
 }
@@ -212,8 +158,9 @@ static bool one_of(const char *p, size_t n, const char *const *words)
 /* "epoch_time", "time_per_step": the time of something, if no heading says it better. */
 static bool is_vague_time(const char *name)
 {
-    static const char *const others[] = {"cpu",   "user",  "sys",  "system", "start", "end", "submit",
-                                         "begin", "queue", "wait", "idle",   "io",    NULL};
+    static const char *const others[] = {"cpu",  "user",   "sys",   "system", "start",
+                                         "end",  "submit", "begin", "queue",  "wait",
+                                         "idle", "io",     NULL};
     static const char *const none[] = {"limit", "stamp", "zone", NULL};
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, "_time") == 0)
@@ -399,7 +346,8 @@ static int add_pair(struct stk_headings *out, const char *p, size_t n, struct st
 {
     const char *eq = memchr(p, '=', n);
     size_t key = eq ? (size_t)(eq - p) : 0, len = n - key - 1, i = 0;
-    while (i < CANONICAL && !(strlen(names[i].name) == key && memcmp(names[i].name, p, key) == 0))
+    while (i < CANONICAL &&
+           !(strcspn(names[i].words, " ") == key && memcmp(names[i].words, p, key) == 0))
         i++;
     if (!eq || i == CANONICAL || !len || len > STK_HEADING_MAX || out->n == STK_HEADINGS_MAX)
         return stk_err_set(

@@ -12,57 +12,23 @@
 
 #include <stdlib.h>
 
-/* All of them exist since 20.11. The name comes last: it may hold anything. */
-const char stk_slurm_sacct_fields[] =
-    "JobID,JobIDRaw,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqTRES,"
-    "AllocTRES,NTasks,TotalCPU,MaxRSS,MaxRSSNode,TRESUsageInTot,TRESUsageInAve,TRESUsageOutTot,"
-    "ConsumedEnergyRaw,User,Account,Partition,QOS,NodeList,WorkDir,JobName";
-enum sacct_column {
-    JOBID,
-    RAW,
-    STATE,
-    EXIT,
-    SUBMIT,
-    ELIGIBLE,
-    START,
-    END,
-    ELAPSED,
-    LIMIT,
-    ASKED,
-    ALLOC,
-    TASKS,
-    CPU,
-    MAX_RSS,
-    MAX_RSS_NODE,
-    IN_TOT,
-    IN_AVE,
-    OUT_TOT,
-    ENERGY,
-    USER,
-    ACCOUNT,
-    PARTITION,
-    QOS,
-    NODES,
-    WORKDIR,
-    NAME,
-    NSACCT
-};
-
-const char stk_slurm_sstat_fields[] =
-    "JobID,NTasks,MaxRSS,MaxRSSNode,TRESUsageInTot,TRESUsageInAve,TRESUsageOutTot,"
-    "ConsumedEnergyRaw,Nodelist";
-enum sstat_column {
-    S_JOBID,
-    S_TASKS,
-    S_MAX_RSS,
-    S_MAX_RSS_NODE,
-    S_IN_TOT,
-    S_IN_AVE,
-    S_OUT_TOT,
-    S_ENERGY,
-    S_NODES,
-    NSSTAT
-};
+/* The fields that are asked for, in order. The first is the id; the last is the name of the job,
+ * which may hold anything. All of them exist since 20.11. */
+#define SACCT(X)                                                                                   \
+    X(JobIDRaw) X(State) X(ExitCode) X(Submit) X(Eligible) X(Start) X(End) X(ElapsedRaw)           \
+    X(TimelimitRaw) X(ReqTRES) X(AllocTRES) X(NTasks) X(TotalCPU) X(MaxRSS) X(MaxRSSNode)          \
+    X(TRESUsageInTot) X(TRESUsageInAve) X(TRESUsageOutTot) X(ConsumedEnergyRaw) X(User)            \
+    X(Account) X(Partition) X(QOS) X(NodeList) X(WorkDir) X(JobName)
+#define SSTAT(X)                                                                                   \
+    X(NTasks) X(MaxRSS) X(MaxRSSNode) X(TRESUsageInTot) X(TRESUsageInAve) X(TRESUsageOutTot)       \
+    X(ConsumedEnergyRaw) X(Nodelist)
+#define FIELD(name)        "," #name
+#define SACCT_COLUMN(name) SACCT_##name,
+#define SSTAT_COLUMN(name) SSTAT_##name,
+const char stk_slurm_sacct_fields[] = "JobID" SACCT(FIELD);
+const char stk_slurm_sstat_fields[] = "JobID" SSTAT(FIELD);
+enum sacct_column { SACCT_JobID, SACCT(SACCT_COLUMN) NSACCT };
+enum sstat_column { SSTAT_JobID, SSTAT(SSTAT_COLUMN) NSSTAT };
 
 struct reading {
     struct stk_slurm_jobs *jobs;
@@ -141,28 +107,30 @@ static bool take_state(struct stk_slurm_jobs *jobs, struct stk_slurm_job *j,
 static int read_job(struct stk_slurm_jobs *jobs, const struct stk_slurm_word *c,
                     const struct stk_slurm_id *id, struct stk_slurm_job *j)
 {
-    bool ended = stk_slurm_ended(stk_slurm_state_of(c[STATE].p, c[STATE].n));
+    bool ended = stk_slurm_ended(stk_slurm_state_of(c[SACCT_State].p, c[SACCT_State].n));
     begin_life(j);
-    bool ok = stk_slurm_job_name(jobs, j, id) && take_state(jobs, j, c[STATE]);
+    bool ok = stk_slurm_job_name(jobs, j, id) && take_state(jobs, j, c[SACCT_State]);
     if (ended)
-        stk_slurm_exit(c[EXIT], &j->exit_code, &j->exit_signal);
-    j->submit = stk_slurm_time(c[SUBMIT]);
-    j->eligible = stk_slurm_time(c[ELIGIBLE]);
-    j->start = stk_slurm_time(c[START]) > 0 ? stk_slurm_time(c[START]) : j->start;
-    j->end = stk_slurm_time(c[END]) > 0 ? stk_slurm_time(c[END]) : j->end;
-    j->elapsed_s = (double)stk_slurm_int(c[ELAPSED]);
-    j->limit_s = limit_of(c[LIMIT]);
-    stk_slurm_tres(c[ASKED], &j->asked);
-    if (c[ALLOC].n)
-        stk_slurm_tres(c[ALLOC], &j->alloc);
-    j->use.energy_J = joules(c[ENERGY]);
+        stk_slurm_exit(c[SACCT_ExitCode], &j->exit_code, &j->exit_signal);
+    j->submit = stk_slurm_time(c[SACCT_Submit]);
+    j->eligible = stk_slurm_time(c[SACCT_Eligible]);
+    j->start = stk_slurm_time(c[SACCT_Start]) > 0 ? stk_slurm_time(c[SACCT_Start]) : j->start;
+    j->end = stk_slurm_time(c[SACCT_End]) > 0 ? stk_slurm_time(c[SACCT_End]) : j->end;
+    j->elapsed_s = (double)stk_slurm_int(c[SACCT_ElapsedRaw]);
+    j->limit_s = limit_of(c[SACCT_TimelimitRaw]);
+    stk_slurm_tres(c[SACCT_ReqTRES], &j->asked);
+    if (c[SACCT_AllocTRES].n)
+        stk_slurm_tres(c[SACCT_AllocTRES], &j->alloc);
+    j->use.energy_J = joules(c[SACCT_ConsumedEnergyRaw]);
     if (ended)
-        j->use.cpu_s = stk_slurm_seconds(c[CPU]);
-    ok = ok && stk_slurm_take(jobs, &j->user, c[USER]) &&
-         stk_slurm_take(jobs, &j->account, c[ACCOUNT]) &&
-         stk_slurm_take(jobs, &j->partition, c[PARTITION]) &&
-         stk_slurm_take(jobs, &j->qos, c[QOS]) && stk_slurm_take(jobs, &j->nodelist, c[NODES]) &&
-         stk_slurm_take(jobs, &j->workdir, c[WORKDIR]) && stk_slurm_take(jobs, &j->name, c[NAME]);
+        j->use.cpu_s = stk_slurm_seconds(c[SACCT_TotalCPU]);
+    ok = ok && stk_slurm_take(jobs, &j->user, c[SACCT_User]) &&
+         stk_slurm_take(jobs, &j->account, c[SACCT_Account]) &&
+         stk_slurm_take(jobs, &j->partition, c[SACCT_Partition]) &&
+         stk_slurm_take(jobs, &j->qos, c[SACCT_QOS]) &&
+         stk_slurm_take(jobs, &j->nodelist, c[SACCT_NodeList]) &&
+         stk_slurm_take(jobs, &j->workdir, c[SACCT_WorkDir]) &&
+         stk_slurm_take(jobs, &j->name, c[SACCT_JobName]);
     return ok ? 0 : STK_E_NOMEM;
 }
 
@@ -172,23 +140,24 @@ static int read_step(struct stk_slurm_jobs *jobs, const struct stk_slurm_word *c
     struct stk_slurm_step *s = stk_slurm_step_get(jobs, j, id->step);
     if (!s)
         return STK_E_NOMEM;
-    s->state = stk_slurm_state_of(c[STATE].p, c[STATE].n);
+    s->state = stk_slurm_state_of(c[SACCT_State].p, c[SACCT_State].n);
     bool ended = stk_slurm_ended(s->state);
     if (ended)
-        stk_slurm_exit(c[EXIT], &s->exit_code, &s->exit_signal);
-    s->tasks = stk_slurm_int(c[TASKS]);
-    s->start = stk_slurm_time(c[START]);
-    s->end = stk_slurm_time(c[END]);
-    s->elapsed_s = (double)stk_slurm_int(c[ELAPSED]);
-    stk_slurm_tres(c[ALLOC], &s->alloc);
-    read_use(&s->use, c[IN_TOT], c[IN_AVE], c[OUT_TOT], c[MAX_RSS]);
-    s->use.energy_J = joules(c[ENERGY]);
+        stk_slurm_exit(c[SACCT_ExitCode], &s->exit_code, &s->exit_signal);
+    s->tasks = stk_slurm_int(c[SACCT_NTasks]);
+    s->start = stk_slurm_time(c[SACCT_Start]);
+    s->end = stk_slurm_time(c[SACCT_End]);
+    s->elapsed_s = (double)stk_slurm_int(c[SACCT_ElapsedRaw]);
+    stk_slurm_tres(c[SACCT_AllocTRES], &s->alloc);
+    read_use(&s->use, c[SACCT_TRESUsageInTot], c[SACCT_TRESUsageInAve], c[SACCT_TRESUsageOutTot],
+             c[SACCT_MaxRSS]);
+    s->use.energy_J = joules(c[SACCT_ConsumedEnergyRaw]);
     /* Milliseconds instead of seconds; 0 until the step has ended. */
-    if (ended && stk_slurm_seconds(c[CPU]) >= 0)
-        s->use.cpu_s = stk_slurm_seconds(c[CPU]);
-    return stk_slurm_take(jobs, &s->title, c[NAME]) &&
-                   stk_slurm_take(jobs, &s->nodelist, c[NODES]) &&
-                   stk_slurm_take(jobs, &s->peak_node, c[MAX_RSS_NODE])
+    if (ended && stk_slurm_seconds(c[SACCT_TotalCPU]) >= 0)
+        s->use.cpu_s = stk_slurm_seconds(c[SACCT_TotalCPU]);
+    return stk_slurm_take(jobs, &s->title, c[SACCT_JobName]) &&
+                   stk_slurm_take(jobs, &s->nodelist, c[SACCT_NodeList]) &&
+                   stk_slurm_take(jobs, &s->peak_node, c[SACCT_MaxRSSNode])
                ? 0
                : STK_E_NOMEM;
 }
@@ -197,7 +166,7 @@ static int sacct_row(void *user, const struct stk_slurm_word *c)
 {
     const struct reading *r = user;
     struct stk_slurm_id id, raw;
-    if (!stk_slurm_id(c[JOBID], &id) || !stk_slurm_id(c[RAW], &raw))
+    if (!stk_slurm_id(c[SACCT_JobID], &id) || !stk_slurm_id(c[SACCT_JobIDRaw], &raw))
         return 0;
     /* A step belongs to a job that was read before; pending tasks of an array share the number of
      * the array, which a started task may have too. */
@@ -233,7 +202,7 @@ static int sstat_row(void *user, const struct stk_slurm_word *c)
 {
     struct stk_slurm_jobs *jobs = user;
     struct stk_slurm_id id;
-    struct stk_slurm_job *j = stk_slurm_id(c[S_JOBID], &id) ? job_of(jobs, &id) : NULL;
+    struct stk_slurm_job *j = stk_slurm_id(c[SSTAT_JobID], &id) ? job_of(jobs, &id) : NULL;
     if (!j || id.step.n == 0)
         return 0;
     struct stk_slurm_step *s = stk_slurm_step_get(jobs, j, id.step);
@@ -241,11 +210,12 @@ static int sstat_row(void *user, const struct stk_slurm_word *c)
         return STK_E_NOMEM;
     j->sources |= STK_SLURM_BY_SSTAT;
     s->state = STK_SLURM_RUNNING;
-    s->tasks = stk_slurm_int(c[S_TASKS]);
-    read_use(&s->use, c[S_IN_TOT], c[S_IN_AVE], c[S_OUT_TOT], c[S_MAX_RSS]);
-    s->use.energy_J = joules(c[S_ENERGY]);
-    return stk_slurm_take(jobs, &s->nodelist, c[S_NODES]) &&
-                   stk_slurm_take(jobs, &s->peak_node, c[S_MAX_RSS_NODE])
+    s->tasks = stk_slurm_int(c[SSTAT_NTasks]);
+    read_use(&s->use, c[SSTAT_TRESUsageInTot], c[SSTAT_TRESUsageInAve], c[SSTAT_TRESUsageOutTot],
+             c[SSTAT_MaxRSS]);
+    s->use.energy_J = joules(c[SSTAT_ConsumedEnergyRaw]);
+    return stk_slurm_take(jobs, &s->nodelist, c[SSTAT_Nodelist]) &&
+                   stk_slurm_take(jobs, &s->peak_node, c[SSTAT_MaxRSSNode])
                ? 0
                : STK_E_NOMEM;
 }
@@ -258,30 +228,15 @@ int stk_slurm_read_sstat(struct stk_slurm_jobs *jobs, const char *text, size_t l
 /* ---- squeue ------------------------------------------------------------------------------- */
 
 /* Short formats: old versions cut the long ones to twenty columns. The name comes last. */
-const char stk_slurm_squeue_fields[] = "iATrDCblMVSeuaPqNEZj";
-enum squeue_column {
-    Q_LABEL,
-    Q_ID,
-    Q_STATE,
-    Q_REASON,
-    Q_NODES,
-    Q_CPUS,
-    Q_GRES,
-    Q_LIMIT,
-    Q_USED,
-    Q_SUBMIT,
-    Q_START,
-    Q_END,
-    Q_USER,
-    Q_ACCOUNT,
-    Q_PARTITION,
-    Q_QOS,
-    Q_NODELIST,
-    Q_DEPENDENCY,
-    Q_WORKDIR,
-    Q_NAME,
-    NSQUEUE
-};
+#define SQUEUE(X)                                                                                  \
+    X(Q_LABEL, i) X(Q_ID, A) X(Q_STATE, T) X(Q_REASON, r) X(Q_NODES, D) X(Q_CPUS, C)               \
+    X(Q_GRES, b) X(Q_LIMIT, l) X(Q_USED, M) X(Q_SUBMIT, V) X(Q_START, S) X(Q_END, e)               \
+    X(Q_USER, u) X(Q_ACCOUNT, a) X(Q_PARTITION, P) X(Q_QOS, q) X(Q_NODELIST, N)                    \
+    X(Q_DEPENDENCY, E) X(Q_WORKDIR, Z) X(Q_NAME, j)
+#define LETTER(name, letter)        #letter
+#define SQUEUE_COLUMN(name, letter) name,
+const char stk_slurm_squeue_fields[] = SQUEUE(LETTER);
+enum squeue_column { SQUEUE(SQUEUE_COLUMN) NSQUEUE };
 
 /* "gres:gpu:k80:2", "gres/gpu:2", "gres/gpu:k80=2": per node. -1: no GPU in it. */
 static int64_t gpus_of(struct stk_slurm_word w, char *kind, size_t size)
@@ -369,7 +324,6 @@ int stk_slurm_read_squeue(struct stk_slurm_jobs *jobs, const char *text, size_t 
                           const char *sep, bool only)
 {
     struct reading r = {jobs, only};
-    _Static_assert(sizeof stk_slurm_squeue_fields == NSQUEUE + 1, "one letter per column");
     return stk_slurm_rows(text, len, sep, NSQUEUE, squeue_row, &r);
 }
 

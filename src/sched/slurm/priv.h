@@ -14,23 +14,16 @@ void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
 
 /* ---- words and numbers (sched/slurm/text.c). p[0..n) need not end in NUL -------------------- */
 
-struct stk_slurm_word {
-    const char *p;
-    size_t n;
-};
-
 bool stk_slurm_word_is(struct stk_slurm_word w, const char *text);
 /* "(null)", "N/A", "Unknown", "None", "None assigned", "": no value. */
 bool stk_slurm_word_empty(struct stk_slurm_word w);
 int64_t stk_slurm_int(struct stk_slurm_word w);    /* -1: not a number, or out of range */
 int64_t stk_slurm_bytes(struct stk_slurm_word w);  /* "2000M", "387.50M", "806821888"; -1 */
 int64_t stk_slurm_megas(struct stk_slurm_word w);  /* the same, but a bare number is MiB */
-double stk_slurm_seconds(struct stk_slurm_word w); /* "1-02:03:04", "02:03", "01:02.345"; -1 */
 /* A time limit: "UNLIMITED" is INT64_MAX; -1: unknown. */
 int64_t stk_slurm_limit(struct stk_slurm_word w);
 int64_t stk_slurm_time(struct stk_slurm_word w); /* "1794740886", "2026-11-15T10:00:00"; -1 */
 void stk_slurm_exit(struct stk_slurm_word w, int *code, int *sig); /* "3:0" */
-void stk_slurm_tres(struct stk_slurm_word w, struct stk_slurm_tres *t);
 void stk_slurm_use_init(struct stk_slurm_use *u);
 /* The value of a name in "cpu=4,mem=2000M"; false: missing. */
 bool stk_slurm_find(struct stk_slurm_word list, const char *name, struct stk_slurm_word *value);

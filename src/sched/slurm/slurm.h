@@ -274,6 +274,14 @@ bool stk_slurm_reason_is_final(const char *reason);
 /* Parses "4(x2),2", Slurm's numbers per node. Takes the next number, and for how many nodes it
  * holds, from *text. False: the end, or an invalid text (then **text is not NUL). */
 bool stk_slurm_per_node(const char **text, uint32_t *number, uint32_t *nodes);
+/* Text that need not end in NUL. */
+struct stk_slurm_word {
+    const char *p;
+    size_t n;
+};
+double stk_slurm_seconds(struct stk_slurm_word w); /* "1-02:03:04", "02:03", "01:02.345"; -1 */
+/* "billing=4,cpu=4,gres/gpu=2". */
+void stk_slurm_tres(struct stk_slurm_word w, struct stk_slurm_tres *t);
 /* "12", "12_3", "12_[1-4]", "12+0": whether text may be passed to a client. */
 bool stk_slurm_id_ok(const char *text);
 
