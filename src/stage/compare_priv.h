@@ -29,8 +29,6 @@ int stk_compare_write_times(const struct stk_folder *dir, const struct stk_compa
 int stk_compare_read_times(struct stk_compare *c, const struct stk_folder *dir,
                            struct stk_err *err);
 
-/* Drops the pages of a form from the page cache of this node. Opens every file. */
-int stk_compare_cool(const char *path, struct stk_err *err);
 /* The target for a copy of that many bytes: `named`, or the best folder of this node. */
 int stk_compare_target(const char *named, uint64_t bytes, uint64_t files, char *path, size_t size,
                        struct stk_err *err);

@@ -39,7 +39,8 @@ static int cool_file(void *user, uint64_t i, unsigned thread, struct stk_err *er
     return 0;
 }
 
-int stk_compare_cool(const char *path, struct stk_err *err)
+/* Drops the pages of a form from the page cache of this node. Opens every file. */
+static int cool(const char *path, struct stk_err *err)
 {
     struct stk_source src = STK_SOURCE_INIT;
     int rc = stk_source_open(&src, path, NULL, err);
@@ -309,7 +310,7 @@ int stk_compare_step(const struct stk_compare_step *s, struct stk_compare_job **
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "from 1 to %d jobs at once", STK_POINTS_MAX);
     int rc = stk_folder_find(&dir, s->dir, STK_COMPARE_SPEC, NULL, err);
     rc = rc ? rc : stk_compare_read_spec(&spec, &dir, s->form, err);
-    rc = rc ? rc : stk_compare_cool(spec.path, err);
+    rc = rc ? rc : cool(spec.path, err);
     rc = rc ? rc : stage_at_once(s, &spec, out, err);
     rc = rc ? rc : stk_compare_write_times(&dir, s, *out, err);
     if (rc) {

@@ -101,8 +101,6 @@ struct stk_apart;
 /* dir: a folder that all nodes see; NULL, or one that cannot be used: the others are not heard of.
  * Caller closes. NULL: no memory. */
 struct stk_apart *stk_apart_begin(const struct stk_rank *r, const char *dir);
-/* This rank stages for its node, and speaks for it. */
-bool stk_apart_leads(const struct stk_apart *a);
 /* Bytes that are in the copy of this node. */
 void stk_apart_tick(struct stk_apart *a, uint64_t there, uint64_t total);
 /* This node has come to an end. path: to use there, "" if it has no copy; what: why. */

@@ -220,11 +220,6 @@ struct stk_apart *stk_apart_begin(const struct stk_rank *r, const char *dir)
     return a;
 }
 
-bool stk_apart_leads(const struct stk_apart *a)
-{
-    return is_leader(&a->rank);
-}
-
 void stk_apart_tick(struct stk_apart *a, uint64_t there, uint64_t total)
 {
     pthread_mutex_lock(&a->lock);

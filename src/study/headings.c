@@ -276,7 +276,8 @@ static enum stk_table_col mapped(const struct stk_headings *map, const char *tex
     return STK_COL_NONE;
 }
 
-bool stk_headings_have(const struct stk_headings *map, enum stk_table_col c)
+/* True when it names a heading for the column. map may be NULL. */
+static bool are_mapped(const struct stk_headings *map, enum stk_table_col c)
 {
     for (size_t i = 0; map && i < map->n; i++)
         if (map->v[i].column == c)
@@ -288,10 +289,9 @@ bool stk_headings_have(const struct stk_headings *map, enum stk_table_col c)
 static bool is_ousted(const struct stk_headings *map, enum stk_table_col c)
 {
     bool value = c == STK_COL_RATE || c == STK_COL_VALUE;
-    return stk_headings_have(map, c) || (c == STK_COL_COUNT && stk_headings_have(map, STK_COL_N)) ||
-           (value &&
-            (stk_headings_have(map, STK_COL_TIME) || stk_headings_have(map, STK_COL_RATE) ||
-             stk_headings_have(map, STK_COL_VALUE)));
+    return are_mapped(map, c) || (c == STK_COL_COUNT && are_mapped(map, STK_COL_N)) ||
+           (value && (are_mapped(map, STK_COL_TIME) || are_mapped(map, STK_COL_RATE) ||
+                      are_mapped(map, STK_COL_VALUE)));
 }
 
 static void by_name(const char *text, const struct parts *p, char *name, struct stk_heading *h)

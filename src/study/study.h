@@ -63,8 +63,6 @@ struct stk_headings {
 
 /* Reads "n=tasks,time=runtime_avg". */
 int stk_headings_parse(const char *text, struct stk_headings *out, struct stk_err *err);
-/* True when it names a heading for the column. map may be NULL. */
-bool stk_headings_have(const struct stk_headings *map, enum stk_table_col c);
 /* map: may be NULL. A column that the map names is found by it alone. */
 void stk_heading_read(const char *text, const struct stk_headings *map, struct stk_heading *out);
 

@@ -193,8 +193,6 @@ int stk_tier_join(struct stk_tier *t, const char *id, bool use, struct stk_tier_
 bool stk_tier_name_of(const struct stk_tier_set *s, uint64_t file, char *out, size_t room);
 /* Refreshes s->published. */
 void stk_tier_look_published(struct stk_tier_set *s);
-/* Writes the lease of a filler; best effort. */
-void stk_tier_lease_write(struct stk_tier_set *s);
 
 /* For a lock on the file fd that was not got in time (errno EAGAIN): STK_E_EXISTS, and who may have
  * it; for one that was refused (another errno): STK_E_SYS. */

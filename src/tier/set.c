@@ -168,6 +168,31 @@ static int read_set(struct stk_tier_set *s, struct stk_err *err)
     return open_copy(s, err);
 }
 
+/* Writes the lease of a filler; best effort. */
+static void write_lease(struct stk_tier_set *s)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    struct stk_jw w;
+    char boot[64], host[256] = "";
+    const char *job = getenv("SLURM_JOB_ID");
+    stk_host_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    (void)gethostname(host, sizeof host - 1);
+    stk_jw_init(&w, &text, true);
+    stk_jw_open(&w, '{');
+    stk_jw_put_str(&w, "job", job);
+    stk_jw_put_u64(&w, "pid", (uint64_t)getpid());
+    stk_jw_put_str(&w, "boot_id", boot);
+    stk_jw_put_str(&w, "host", host);
+    stk_jw_put_u64(&w, "since_s", (uint64_t)time(NULL));
+    stk_jw_close(&w, '}');
+    /* Not synced: it says nothing that matters after a crash of the machine. */
+    int fd = -1;
+    if (!text.fail && stk_open_fresh(s->dir, STK_TIER_LEASE, STK_PRIVATE, &fd, s->path, NULL) == 0)
+        (void)stk_write_full(fd, text.data, text.len, s->path, NULL);
+    close_fd(&fd);
+    stk_buf_release(&text);
+}
+
 /* A set that is used is not the oldest. */
 static int mark_used(struct stk_tier_set *s, struct stk_err *err)
 {
@@ -176,7 +201,7 @@ static int mark_used(struct stk_tier_set *s, struct stk_err *err)
         return 0;
     stk_tier_recount(s);
     stk_tier_set_fills(s, true);
-    stk_tier_lease_write(s);
+    write_lease(s);
     return stk_tier_hold(s, err);
 }
 
@@ -253,11 +278,12 @@ static int clear_way(const struct stk_tier_set *s, struct stk_err *err)
     close(fd);
     if (rc)
         return rc;
-    return left.n ? stk_err_set(err, STK_E_EXISTS, s->tier->path, -1,
-                                "a copy that was removed is in the way, because stoker did not make "
-                                "%s; move that away",
-                                left.first)
-                  : 1;
+    return left.n
+               ? stk_err_set(err, STK_E_EXISTS, s->tier->path, -1,
+                             "a copy that was removed is in the way, because stoker did not make "
+                             "%s; move that away",
+                             left.first)
+               : 1;
 }
 
 /* Gives it its name. 1: another process was faster. */
@@ -416,30 +442,4 @@ char *stk_tier_set_path(const struct stk_tier_set *s)
     char *out = NULL;
     const char *where = atomic_load(&s->published) ? STK_TIER_DATA : STK_TIER_FILLING;
     return asprintf(&out, "%s/%s/%s", s->path, where, s->src.name) < 0 ? NULL : out;
-}
-
-/* ---- the lease ---- */
-
-void stk_tier_lease_write(struct stk_tier_set *s)
-{
-    struct stk_buf text = STK_BUF_INIT;
-    struct stk_jw w;
-    char boot[64], host[256] = "";
-    const char *job = getenv("SLURM_JOB_ID");
-    stk_host_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    (void)gethostname(host, sizeof host - 1);
-    stk_jw_init(&w, &text, true);
-    stk_jw_open(&w, '{');
-    stk_jw_put_str(&w, "job", job);
-    stk_jw_put_u64(&w, "pid", (uint64_t)getpid());
-    stk_jw_put_str(&w, "boot_id", boot);
-    stk_jw_put_str(&w, "host", host);
-    stk_jw_put_u64(&w, "since_s", (uint64_t)time(NULL));
-    stk_jw_close(&w, '}');
-    /* Not synced: it says nothing that matters after a crash of the machine. */
-    int fd = -1;
-    if (!text.fail && stk_open_fresh(s->dir, STK_TIER_LEASE, STK_PRIVATE, &fd, s->path, NULL) == 0)
-        (void)stk_write_full(fd, text.data, text.len, s->path, NULL);
-    close_fd(&fd);
-    stk_buf_release(&text);
 }
