@@ -260,6 +260,15 @@ static const struct stk_result_field cost_columns[] = {
     {"label", "what it costs", STK_U_TEXT, .flags = STK_F_WRAP},
     {NULL}};
 
+static const struct stk_result_field page_cost_columns[] = {
+    {"label", "change", STK_U_TEXT},
+    {"costs.disk_bytes", "disk", STK_U_BYTES},
+    {"costs.memory_bytes", "memory per node", STK_U_BYTES},
+    {"costs.once_s", "preparing, once", STK_U_SECONDS},
+    {"costs.pays_after_epochs", "pays after epochs", STK_U_PLAIN},
+    {"costs.mixing", "mixing", STK_U_SHARE},
+    {NULL}};
+
 static const struct stk_result_field page_columns[] = {
     {"label", "change", STK_U_TEXT},
     {"outcome", "verdict", STK_U_TEXT},
@@ -663,7 +672,7 @@ static const struct stk_result_field tune_fields[] = {
     {"candidates", "what the gains cost", STK_U_TABLE, .flags = STK_F_VIEW, .which = has_costs,
      .of = cost_columns},
     {"candidates", "what the gains cost", STK_U_TABLE, .flags = STK_F_VIEW | STK_F_PAGE,
-     .which = has_costs, .of = cost_columns, .id = "costs",
+     .which = has_costs, .of = page_cost_columns, .id = "costs",
      .meaning = "Preparing is done once; it is saved after so many epochs. Mixing: how well "
                 "batches are mixed, compared with a full shuffle."},
     {"promise", NULL, STK_U_PROSE, .put = promise, .draw = draw_promise},

@@ -30,8 +30,9 @@ static int pack(struct stk_run *run, const struct stk_tune_change *c, const char
     char shuffle[32] = "null";
     if (seed)
         snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
-    snprintf(settings, sizeof settings, "{\"format\":\"%s\",\"compress\":\"%s\",\"shuffle\":%s}",
-             c->format, c->codec ? c->codec : "none", shuffle);
+    snprintf(settings, sizeof settings,
+             "{\"format\":\"%s\",\"compress\":\"%s\",\"shuffle\":%s}", c->format,
+             c->codec ? c->codec : "none", shuffle);
     int rc = stk_pack_into(from, to, &open, &o, &r, &run->err);
     stk_progress_clear(&run->progress);
     stk_pack_result_release(&r);
@@ -43,7 +44,8 @@ static int pack_parts(struct stk_run *run, const struct stk_tune *t,
 {
     int rc = 0;
     for (size_t i = 0; i < t->data.nparts && !rc; i++)
-        rc = pack(run, c, t->data.part[i].source, t->data.part[i].packed, stk_tune_mixes(t, &t->data.part[i]));
+        rc = pack(run, c, t->data.part[i].source, t->data.part[i].packed,
+                  stk_tune_mixes(t, &t->data.part[i]));
     *made = rc ? NULL : realpath(t->data.packed, NULL);
     return rc || *made ? rc : stk_err_sys(&run->err, t->data.packed, "find");
 }
