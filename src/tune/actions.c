@@ -79,7 +79,8 @@ static void take_finding(const struct stk_tune_plan *plan, struct stk_arena *a,
     }
 }
 
-/* A finding says that each sample is a file of each of two folders, of which the data is one or both. */
+/* A finding says that each sample is a file of each of two folders, of which the data is one or
+ * both. */
 static void find_sides(struct stk_tuner *t, const char *source, struct stk_tune_parts *out)
 {
     struct stk_arena *a = &t->out->arena;
@@ -159,7 +160,8 @@ int stk_tune_find_parts(struct stk_tuner *t, const struct stk_tune_subject *s,
 
 /* ---- actions about all of the data become one per part -------------------------------------- */
 
-static void set_loader(const struct stk_tune *t, const struct stk_tune_part *p, struct stk_action *a)
+static void set_loader(const struct stk_tune *t, const struct stk_tune_part *p,
+                       struct stk_action *a)
 {
     bool in_order = p->evaluated || !t->shuffles;
     a->loader.shuffle = in_order ? "none" : NULL;
@@ -196,7 +198,8 @@ static size_t act_on_sides(const struct stk_tune *t, const struct stk_action *a,
 }
 
 /* The same action for each part, if it is about packed data or a loader. Returns how many. */
-static size_t act_parts(const struct stk_tune *t, const struct stk_action *a, struct stk_action *out)
+static size_t act_parts(const struct stk_tune *t, const struct stk_action *a,
+                        struct stk_action *out)
 {
     bool packs = a->kind == STK_ACT_PACK;
     if (t->data.sides && (packs || a->kind == STK_ACT_LOADER))
@@ -224,7 +227,8 @@ uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p)
     return t->shuffles && p->classes && !p->evaluated ? 1 : 0;
 }
 
-/* ---- the actions of a candidate ---------------------------------------------------------------- */
+/* ---- the actions of a candidate ----------------------------------------------------------------
+ */
 
 static size_t act(const struct stk_tune_change *c, struct stk_action out[STK_TUNE_ACTIONS])
 {

@@ -1,8 +1,8 @@
 /*
- * command.c - the user's own command: the script in it, for which a patch is made (words decide, and
- * whether files are there: nothing is run, and a launcher's own options are passed over, because no
- * word of them is the name of a script); and what was really gained, by the clock: the command
- * before and after a change, interleaved.
+ * command.c - the user's own command: the script in it, for which a patch is made (words decide,
+ * and whether files are there: nothing is run, and a launcher's own options are passed over,
+ * because no word of them is the name of a script); and what was really gained, by the clock: the
+ * command before and after a change, interleaved.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -54,10 +54,17 @@ static bool is_launcher(const char *word)
 
 static bool is_launcher_module(const char *module)
 {
-    static const char *const names[] = {"torch.distributed.run", "torch.distributed.launch",
-                                        "torch.distributed.elastic_launch", "accelerate.commands.launch",
-                                        "deepspeed.launcher.runner", "cProfile", "profile", "pdb",
-                                        "mpi4py", "trace", NULL};
+    static const char *const names[] = {"torch.distributed.run",
+                                        "torch.distributed.launch",
+                                        "torch.distributed.elastic_launch",
+                                        "accelerate.commands.launch",
+                                        "deepspeed.launcher.runner",
+                                        "cProfile",
+                                        "profile",
+                                        "pdb",
+                                        "mpi4py",
+                                        "trace",
+                                        NULL};
     return is_one_of(module, names);
 }
 

@@ -28,7 +28,8 @@ struct shop {
     uint64_t used;              /* bytes of all copies */
 };
 
-static void skip(struct shop *shop, struct stk_tune_copy *copy, const char *fmt, ...) STK_PRINTF(3, 4);
+static void skip(struct shop *shop, struct stk_tune_copy *copy, const char *fmt, ...)
+    STK_PRINTF(3, 4);
 static void skip(struct shop *shop, struct stk_tune_copy *copy, const char *fmt, ...)
 {
     char text[320];
@@ -40,7 +41,8 @@ static void skip(struct shop *shop, struct stk_tune_copy *copy, const char *fmt,
     copy->why = why ? why : "there is no memory";
 }
 
-/* ---- is there room? --------------------------------------------------------------------------- */
+/* ---- is there room? ---------------------------------------------------------------------------
+ */
 
 /* Bytes that a copy takes, at most. */
 static uint64_t need_bytes(const struct stk_tune_subject *s, const struct stk_tune_change *c)
@@ -153,8 +155,9 @@ static int run_prepare(struct shop *shop, const struct stk_tune_change *x, doubl
     double begin_s = stk_tuner_now(t);
     int rc = stk_tune_in_child(t, &c, err);
     if (!rc && c.timed_out)
-        skip(shop, copy, "preparing it took more than %.0f s, its share of the budget: use a larger "
-                         "--budget",
+        skip(shop, copy,
+             "preparing it took more than %.0f s, its share of the budget: use a larger "
+             "--budget",
              limit_s);
     else if (!rc && c.why)
         skip(shop, copy, "%.280s", c.why);

@@ -22,7 +22,6 @@ struct shape {
     const char *file; /* in it: all of the data; ".": a folder is */
     bool is_dir, singles; /* singles: each sample is a file */
     uint64_t samples, files, bytes;
-    const char *format;
     char suffix[32]; /* of all its files; "": they differ */
     double mean_bytes; /* of a file of the group */
     struct stk_unpack unpack;
@@ -88,7 +87,6 @@ static int look(const char *path, struct shape *s, struct stk_err *err)
     s->samples = stk_dataset_len(ds);
     s->files = ds->files.count;
     s->bytes = ds->index.h->bytes_stored ? ds->index.h->bytes_stored : ds->index.h->bytes_samples;
-    s->format = ds->format->name;
     s->singles = s->files >= s->samples;
     find_suffix(ds, s);
     stk_dataset_close(ds);
@@ -113,8 +111,8 @@ static void safe_name(const char *path, char *out, size_t size)
 
 #define LOOK_AT 64 /* files */
 
-/* Mean size of a file of the group (of all that are there, unless a suffix tells samples apart), and
- * what unpacking costs, which every program does that reads them. */
+/* Mean size of a file of the group (of all that are there, unless a suffix tells samples apart),
+ * and what unpacking costs, which every program does that reads them. */
 static void look_at_files(struct shape *s)
 {
     struct stk_tune_files f;

@@ -1,8 +1,8 @@
 /*
  * kinds.c - the table of changes: how the program reads or writes (threads, read ahead, requests,
  * shares of ranks, memory, the loader), and where and in which form its data is (packed, copied to
- * faster storage). The model does not know what other forms of packed data gain, so they are proposed
- * only where there is a reason, and measured.
+ * faster storage). The model does not know what other forms of packed data gain, so they are
+ * proposed only where there is a reason, and measured.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "host/cpus.h"
 #include "host/fs_facts.h"
 #include "model/work.h"
 #include "pack/pack.h"
@@ -115,8 +114,9 @@ static uint64_t most_threads(const struct stk_tune_subject *s)
     return w->access.sharing == STK_SHARING_OWN ? w->dataset.files / stk_tune_ranks(s) : 1;
 }
 
-/* Workers of a DataLoader are processes that read an epoch when it is asked for; the patch lets them
- * stay for the next one. A profile of a program that has none does not know how long a start takes. */
+/* Workers of a DataLoader are processes that read an epoch when it is asked for; the patch lets
+ * them stay for the next one. A profile of a program that has none does not know how long a start
+ * takes. */
 static int start_workers(struct stk_tune_offer *o, struct stk_tune_change *c, struct stk_err *err)
 {
     const struct stk_workload *w = &o->s->w;
@@ -530,7 +530,8 @@ static int propose_squashfs(struct stk_tune_offer *o, kind *k, struct stk_err *e
     return 0;
 }
 
-/* A shard lies on one server of a shared file system, as a rule: few shards keep few of them busy. */
+/* A shard lies on one server of a shared file system, as a rule: few shards keep few of them busy.
+ */
 static int propose_shards(struct stk_tune_offer *o, kind *k, struct stk_err *err)
 {
     const struct stk_tune_subject *s = o->s;
@@ -668,7 +669,8 @@ static kind stage = {
     .patch = patch_place,
 };
 
-/* A copy by `stoker stage`, which sets the stripes that fit, instead of those that the files have. */
+/* A copy by `stoker stage`, which sets the stripes that fit, instead of those that the files have.
+ */
 static int propose_stripes(struct stk_tune_offer *o, kind *k, struct stk_err *err)
 {
     const struct stk_tune_subject *s = o->s;
@@ -785,7 +787,8 @@ bool stk_tune_wants(const struct stk_tune_plan *p, const struct stk_tune_kind *k
     return false;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ------------------------------------------------------------------------------
+ */
 
 bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_change *c)
 {

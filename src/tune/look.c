@@ -4,11 +4,11 @@
  * before anything is advised), how long the loader decodes a picture, and what it costs to unpack
  * compressed data.
  *
- * With stoker's loader, the program no longer unpacks: the loader does in its own threads, and packed
- * data may not be compressed at all. So that part of the program's CPU time is taken off. Programs
- * use zlib for what the loader unpacks with a faster library, so zlib is timed as well. The cells of a
- * table are counted: packed, each takes as many bytes as its type. Pieces of files are packed with
- * zstd: whether compression can pay is known before anything is packed.
+ * With stoker's loader, the program no longer unpacks: the loader does in its own threads, and
+ * packed data may not be compressed at all. So that part of the program's CPU time is taken off.
+ * Programs use zlib for what the loader unpacks with a faster library, so zlib is timed as well.
+ * The cells of a table are counted: packed, each takes as many bytes as its type. Pieces of files
+ * are packed with zstd: whether compression can pay is known before anything is packed.
  */
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -37,7 +37,8 @@
 #define FILE_MAX (32ull << 20) /* larger ones are not read */
 #define TIME_S   2.0           /* for all of it, and for unpacking */
 
-/* ---- a list of them ----------------------------------------------------------------------------- */
+/* ---- a list of them -----------------------------------------------------------------------------
+ */
 
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
@@ -358,7 +359,8 @@ static void try_zstd(struct packed *p, const struct stk_tune_file *file, struct 
     size_t n = read_part(path, p->data, at, PIECE);
     if (n && stk_filter_encode(STK_FILTER_ZSTD, 0, p->data, n, &small, NULL) == 0) {
         double begin = stk_thread_cpu_s();
-        (void)stk_filter_decode(&chain, small.data, small.len, &p->undone, &p->scratch, "", 0, NULL);
+        (void)stk_filter_decode(&chain, small.data, small.len, &p->undone, &p->scratch, "", 0,
+                                NULL);
         z->seconds += stk_thread_cpu_s() - begin;
         z->in += (double)n;
         z->out += (double)small.len;
@@ -423,7 +425,8 @@ void stk_tune_unpack(const char *source, const struct stk_tune_files *f, int (*t
     free(p.out);
 }
 
-/* ---- pictures, and files that are broken ------------------------------------------------------- */
+/* ---- pictures, and files that are broken -------------------------------------------------------
+ */
 
 struct look {
     struct stk_tuner *t;
@@ -449,7 +452,8 @@ static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t sampl
     return stk_tuner_tick(l->t);
 }
 
-/* ---- are they what their names say? -------------------------------------------------------------------------------- */
+/* ---- are they what their names say?
+ * -------------------------------------------------------------------------------- */
 
 static bool is_picture(const char *name)
 {
@@ -493,10 +497,12 @@ static int decode(struct look *l, const struct stk_buf *b, const struct stk_imag
         l->pixels_size = l->pixels ? need : 0;
         rc = l->pixels ? 0 : STK_E_NOMEM;
     }
-    return rc ? rc : stk_image_decode(l->image, b->data, b->len, op, l->looked, l->pixels, need, err);
+    return rc ? rc
+              : stk_image_decode(l->image, b->data, b->len, op, l->looked, l->pixels, need, err);
 }
 
-/* In the job's size. If that is not known: in the usual one, but no picture becomes larger by it. */
+/* In the job's size. If that is not known: in the usual one, but no picture becomes larger by it.
+ */
 static void time_decoding(struct look *l, const struct stk_buf *b)
 {
     struct stk_image_op op = *l->wanted, stored = {.channels = 3, .tone = {.dtype = STK_U8}};
@@ -530,7 +536,8 @@ static bool decodes(struct look *l, const char *path, char *why, size_t size)
     return rc != STK_E_CORRUPT;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------
+ */
 
 static void look_at(struct look *l, const struct stk_tune_file *file)
 {
@@ -562,7 +569,8 @@ static void say(const struct look *l, size_t files)
                       many ? "them" : "it", many ? "them" : "it");
 }
 
-/* Whether changes with a loader decode, and how: if the job decodes pictures, and reads nothing else. */
+/* Whether changes with a loader decode, and how: if the job decodes pictures, and reads nothing
+ * else. */
 static void settle_decoding(const struct look *l, const char *how, struct stk_tune_look *out)
 {
     struct stk_arena *a = &l->t->out->arena;
@@ -574,10 +582,11 @@ static void settle_decoding(const struct look *l, const char *how, struct stk_tu
                       ? stk_tune_text(a, "%s", how)
                       : stk_tune_text(a, "image:%llu%s", (unsigned long long)(l->side / l->decoded),
                                       rest ? rest : "");
-    stk_tune_note(l->t,
-                  "stoker's loader decodes the pictures itself (%s), with a thread per CPU. Where it "
-                  "cannot do what your transforms do, they run as before, and it gains less",
-                  out->decode ? out->decode : how);
+    stk_tune_note(
+        l->t,
+        "stoker's loader decodes the pictures itself (%s), with a thread per CPU. Where it "
+        "cannot do what your transforms do, they run as before, and it gains less",
+        out->decode ? out->decode : how);
 }
 
 static void look_at_all(struct look *l, const struct stk_tune_files *f, size_t files,

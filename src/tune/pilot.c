@@ -1,8 +1,8 @@
 /*
  * pilot.c - the runs behind the candidates, as data; the pilot: a few steps of the job as it is,
- * which tell how long a run must be and what the job waits for; and whether the data was in the page
- * cache when the program was profiled. Runs drop it from there, as a job finds it that reads more
- * than fits into memory, or begins on another node. If the program itself was much faster than
+ * which tell how long a run must be and what the job waits for; and whether the data was in the
+ * page cache when the program was profiled. Runs drop it from there, as a job finds it that reads
+ * more than fits into memory, or begins on another node. If the program itself was much faster than
  * such a run, it read cached data: then so do the runs, or gains would be measured that it has had
  * already.
  */
@@ -133,7 +133,8 @@ int stk_tune_job(struct stk_tuner *t, const struct stk_tune_found *f, size_t num
     return rc ? rc : end_job(&k, err);
 }
 
-/* ---- one run of the job as it is -------------------------------------------------------------- */
+/* ---- one run of the job as it is --------------------------------------------------------------
+ */
 
 struct seen {
     struct stk_bench_figures f;
@@ -191,7 +192,8 @@ static int run(struct stk_tuner *t, const struct stk_tune_subject *s, uint64_t s
     return rc;
 }
 
-/* ---- how long a run is ------------------------------------------------------------------------ */
+/* ---- how long a run is ------------------------------------------------------------------------
+ */
 
 /* Steps that contain what happens now and then: a whole number of checkpoint intervals. The first
  * ones wait for threads that have just begun: there must be others. */
@@ -222,8 +224,8 @@ static double own_epoch_s(const struct stk_tuner *t, const struct stk_workload *
 /* Steps of a run: whole epochs, if they are short. A part of an epoch does the loader wrong, which
  * reads ahead further than a short run goes; and it does the job as it is wrong, whose data gets
  * into the page cache meanwhile. So a job that was profiled is run whole, if it may. */
-static uint64_t whole_epochs(const struct stk_tuner *t, const struct stk_workload *w, uint64_t steps,
-                             struct stk_tune_pilot *p)
+static uint64_t whole_epochs(const struct stk_tuner *t, const struct stk_workload *w,
+                             uint64_t steps, struct stk_tune_pilot *p)
 {
     struct stk_bench_plan plan;
     double own_s = own_epoch_s(t, w), epoch_s = fmin(p->epoch_s, own_s);
@@ -240,8 +242,8 @@ static uint64_t whole_epochs(const struct stk_tuner *t, const struct stk_workloa
 }
 
 /* *p: what it says of the page cache counts. */
-static int fly(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_tune_pilot *p,
-               struct stk_err *err)
+static int find_length(struct stk_tuner *t, const struct stk_tune_subject *s,
+                       struct stk_tune_pilot *p, struct stk_err *err)
 {
     const struct stk_workload *w = &s->w;
     uint64_t steps = whole_intervals(w, PILOT_STEPS), most = w->training.most_steps;
@@ -335,17 +337,17 @@ static void say(struct stk_tuner *t, const struct stk_tune_pilot *p, double own_
             own, now);
 }
 
-int stk_tune_fly(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_tune_pilot *out,
-                 struct stk_err *err)
+int stk_tune_run_pilot(struct stk_tuner *t, const struct stk_tune_subject *s,
+                       struct stk_tune_pilot *out, struct stk_err *err)
 {
     struct stk_tune_pilot cold = {.epoch_s = NAN}, cached = {.epoch_s = NAN, .cached = true};
-    int rc = fly(t, s, &cold, err);
+    int rc = find_length(t, s, &cold, err);
     double own_s = rc ? NAN : own_epoch_s(t, &s->w);
     *out = cold;
     if (rc || isnan(own_s) || !s->cold || t->plan.storage)
         return rc;
     if (cold.epoch_s > NEAR * own_s && s->source && fits(s) && read_all(t, s->source)) {
-        rc = fly(t, s, &cached, err);
+        rc = find_length(t, s, &cached, err);
         if (!rc && far_from(own_s, cached.epoch_s) < far_from(own_s, cold.epoch_s))
             *out = cached;
     }

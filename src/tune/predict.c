@@ -50,12 +50,14 @@ static double stored_share(const struct stk_tune_subject *s, const struct stk_wo
 static struct stk_work of_workload(const struct stk_tune_subject *s, const struct stk_workload *w)
 {
     double n = (double)w->training.batch, m = stk_dist_mean(&w->dataset.record);
-    double per_file = (double)w->dataset.samples_per_file, transfer = (double)w->access.transfer_bytes;
+    double per_file = (double)w->dataset.samples_per_file,
+           transfer = (double)w->access.transfer_bytes;
     struct stk_work b = {.opens = n / per_file, .bytes = n * m * stored_share(s, w)};
     if (w->ngroups)
         return of_groups(w, 0);
     if (w->dataset.format == STK_BENCH_HDF5)
-        b.requests = n * (w->dataset.chunk_bytes ? at_least_one(m / (double)w->dataset.chunk_bytes) : 1);
+        b.requests =
+            n * (w->dataset.chunk_bytes ? at_least_one(m / (double)w->dataset.chunk_bytes) : 1);
     else if (stk_bench_is_stream(w->dataset.format))
         b.requests = transfer > 0 ? b.bytes / transfer : n;
     else
@@ -97,8 +99,8 @@ static double think_seconds(const struct stk_workload *w)
     return (double)w->training.batch * stk_dist_mean(&w->reader.think);
 }
 
-/* CPU seconds per batch in which the program decodes and unpacks. That of a program that was profiled
- * is in reader.think. */
+/* CPU seconds per batch in which the program decodes and unpacks. That of a program that was
+ * profiled is in reader.think. */
 static double program_seconds(const struct stk_tune_subject *s, const struct stk_workload *w,
                               const struct stk_work *b)
 {
@@ -111,7 +113,9 @@ static double loader_seconds(const struct stk_tune_subject *s, const struct way 
 {
     double pictures = y->w->reader.decode ? (double)y->w->training.batch * s->look.decode_s : 0;
     double grown = bytes * (s->look.unpack.grows > 0 ? s->look.unpack.grows : 1);
-    return pictures + (!y->packed ? bytes * s->look.unpack.loader_s : y->unpacks ? grown * s->look.unpack.unzstd_s : 0);
+    return pictures + (!y->packed   ? bytes * s->look.unpack.loader_s
+                       : y->unpacks ? grown * s->look.unpack.unzstd_s
+                                    : 0);
 }
 
 /* The loader reads no byte twice per epoch. */
@@ -170,7 +174,8 @@ static double loader_io_seconds(const struct stk_tune_subject *s, const struct w
  * buffers are new, those of what it unpacks as well. */
 static double first_window(const struct stk_tune_subject *s, const struct way *y)
 {
-    double all = (double)s->bytes / (double)stk_tune_ranks(s), bytes = stk_loader_window(y->shrunk * all);
+    double all = (double)s->bytes / (double)stk_tune_ranks(s),
+           bytes = stk_loader_window(y->shrunk * all);
     double touched = bytes + (y->unpacks ? stk_loader_window(all) : 0);
     return stk_loader_first_s(y->st, bytes, (double)stk_tune_ranks(s), touched);
 }
@@ -417,7 +422,8 @@ static bool skip_one(const struct stk_tune_plan *p, const struct stk_tune_subjec
         tried++;
         if (runs && runs[i]) /* they are there: others make room */
             continue;
-        if (!least || v <= lowest) { /* of equals the one that takes more effort: it is further down */
+        if (!least ||
+            v <= lowest) { /* of equals the one that takes more effort: it is further down */
             least = i;
             lowest = v;
         }

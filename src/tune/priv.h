@@ -10,8 +10,8 @@
  *     verdicts     verdict.c                    the result: what each gains and costs
  *
  * Candidates are numbered as they are proposed, the job as it is first; no stage sorts them, and
- * what later stages find has the same numbers. Only the rows of the result are sorted, which nothing
- * points into.
+ * what later stages find has the same numbers. Only the rows of the result are sorted, which
+ * nothing points into.
  */
 #ifndef STK_TUNE_PRIV_H
 #define STK_TUNE_PRIV_H
@@ -162,15 +162,16 @@ struct stk_tune_found {
     struct stk_tune_study first, second;
 };
 
-/* The stages whose results are in the folder when they end. Copies are kept one by one; runs, in the
- * folders of their studies; predictions follow from the rest. */
+/* The stages whose results are in the folder when they end. Copies are kept one by one; runs, in
+ * the folders of their studies; predictions follow from the rest. */
 enum stk_tune_stage {
     STK_TUNE_BEGUN,   /* the folder is there: what is tuned, and where something may be made */
     STK_TUNE_KNOWN,   /* the subject: its files were looked at, the job as it is was run */
     STK_TUNE_PLANNED, /* the candidates */
 };
 
-/* ---- a call: what it was asked for, where it works, what time it is --------------------------- */
+/* ---- a call: what it was asked for, where it works, what time it is ---------------------------
+ */
 
 struct stk_tuner {
     struct stk_tune_plan plan; /* as a resume has it, too */
@@ -181,8 +182,8 @@ struct stk_tuner {
     bool measures; /* all is prepared */
     char self[4096]; /* the path of this program */
     struct stk_folder work; /* beside the data */
-    /* Others, known before they exist, so that --clean finds whatever a killed call made: those of the
-     * subject's near first. */
+    /* Others, known before they exist, so that --clean finds whatever a killed call made: those of
+     * the subject's near first. */
     const char *folder[STK_TUNE_NEAR + 1];
     size_t nfolders;
     const char *saves; /* where the job as it is writes checkpoints in its runs; NULL: none */
@@ -206,7 +207,8 @@ int stk_tune_init(struct stk_tuner *t, const struct stk_tune_plan *plan, struct 
                   struct stk_err *err);
 void stk_tune_end(struct stk_tuner *t);
 /* Says what happens now. STK_E_STOPPED: stop. */
-int stk_tuner_doing(struct stk_tuner *t, struct stk_err *err, const char *fmt, ...) STK_PRINTF(3, 4);
+int stk_tuner_doing(struct stk_tuner *t, struct stk_err *err, const char *fmt, ...)
+    STK_PRINTF(3, 4);
 int stk_tuner_tick(void *user); /* a struct stk_tuner; non-zero: stop */
 /* With modelled storage, the virtual seconds of all runs so far. */
 double stk_tuner_now(const struct stk_tuner *t);
@@ -227,8 +229,8 @@ int stk_tune_in_child(struct stk_tuner *t, struct stk_tune_child *c, struct stk_
 /* ---- state.c: tune.json in the folder of a call, which jobs, a resume and --clean read; and what
  * happens now, for `stoker watch`. */
 int stk_tune_write_state(struct stk_tuner *t, const struct stk_tune_found *f, struct stk_err *err);
-/* Of the call in that folder: plan, stage, and what the stages so far have found. The folder is open
- * then, and not locked. */
+/* Of the call in that folder: plan, stage, and what the stages so far have found. The folder is
+ * open then, and not locked. */
 int stk_tune_read_state(struct stk_tuner *t, const char *dir, struct stk_tune_found *f,
                         struct stk_err *err);
 /* Only what that call has made, for --clean: its folders, indexes, and the names of its points. */
@@ -249,7 +251,8 @@ void stk_tune_measure_storage(struct stk_tuner *t, struct stk_tune_subject *s);
 /* Free space for copies in a folder. */
 uint64_t stk_tune_free_bytes(const char *path);
 
-/* ---- look.c: files of the data, and what some of them show ------------------------------------ */
+/* ---- look.c: files of the data, and what some of them show ------------------------------------
+ */
 
 struct stk_tune_file {
     const char *name; /* below the source; "": the source itself */
@@ -270,8 +273,8 @@ int stk_tune_files_list(const char *source, const char *match, struct stk_tune_f
  * STK_E_STOPPED. May be NULL. Nothing to release. */
 int stk_tune_files_count(const char *source, const char *match, int (*tick)(void *user), void *user,
                          struct stk_tune_files *out, struct stk_err *err);
-/* Keeps `keep` of them at equal distances in the order of sizes, from a place that the seed chooses:
- * the sizes of the part are distributed like those of the whole. */
+/* Keeps `keep` of them at equal distances in the order of sizes, from a place that the seed
+ * chooses: the sizes of the part are distributed like those of the whole. */
 void stk_tune_files_thin(struct stk_tune_files *f, size_t keep, uint64_t seed);
 void stk_tune_files_release(struct stk_tune_files *f);
 /* Caller frees. NULL: no memory. */
@@ -282,17 +285,18 @@ char *stk_tune_file_path(const char *source, const struct stk_tune_file *f);
 void stk_tune_unpack(const char *source, const struct stk_tune_files *f, int (*tick)(void *user),
                      void *user, struct stk_unpack *out);
 /* Files that are not what their names say are noted. */
-void stk_tune_look(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_tune_look *out);
+void stk_tune_look(struct stk_tuner *t, const struct stk_tune_subject *s,
+                   struct stk_tune_look *out);
 
 /* ---- pilot.c --------------------------------------------------------------------------------- */
 
 /* The run of a candidate. Texts are in the arena of the result; the workload is borrowed from f. */
 int stk_tune_job(struct stk_tuner *t, const struct stk_tune_found *f, size_t number,
                  struct stk_bench_job *job, struct stk_err *err);
-/* Runs the job as it is a few steps, and lets runs find the data in the page cache if the program did:
- * if it was much faster than such a run when it was profiled, it read cached data. */
-int stk_tune_fly(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_tune_pilot *out,
-                 struct stk_err *err);
+/* Runs the job as it is a few steps, and lets runs find the data in the page cache if the program
+ * did: if it was much faster than such a run when it was profiled, it read cached data. */
+int stk_tune_run_pilot(struct stk_tuner *t, const struct stk_tune_subject *s,
+                       struct stk_tune_pilot *out, struct stk_err *err);
 
 /* ---- kinds.c --------------------------------------------------------------------------------- */
 
@@ -341,12 +345,13 @@ struct stk_tune_kind {
     bool repacks; /* prepare() takes a packed copy as well as the data */
     /* Prepares m->path, and appends the path of the data in it; NULL: nothing to prepare. */
     int (*prepare)(const struct stk_tune_making *m, struct stk_buf *at, struct stk_err *err);
-    /* The one action that carries it out, and the offset in it of the number of the change; 0: it has
-     * none. Or what appends its actions, and returns how many. */
+    /* The one action that carries it out, and the offset in it of the number of the change; 0: it
+     * has none. Or what appends its actions, and returns how many. */
     struct stk_action action;
     size_t number;
     size_t (*act)(const struct stk_tune_change *c, struct stk_action *out);
-    /* The option of stoker.patch that changes a script for it; NULL: scripts are changed by hand. */
+    /* The option of stoker.patch that changes a script for it; NULL: scripts are changed by hand.
+     */
     const char *patch_option;
     /* Its argument; false: there is none for these numbers. made: where the data is now. NULL: the
      * option has none. */
@@ -367,7 +372,8 @@ int stk_tune_propose(const struct stk_tune_plan *p, const struct stk_tune_subjec
 int stk_tune_list_new(struct stk_arena *arena, struct stk_tune_list *out, struct stk_err *err);
 /* An empty candidate behind the others; NULL: there are too many. */
 struct stk_tune_proposal *stk_tune_add(struct stk_tune_list *list);
-/* Whether each rank reads its own samples with it, where all read the same; the loader divides, too. */
+/* Whether each rank reads its own samples with it, where all read the same; the loader divides,
+ * too. */
 bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_change *c);
 
 /* ---- predict.c ------------------------------------------------------------------------------- */
@@ -375,14 +381,14 @@ bool stk_tune_divides(const struct stk_tune_subject *s, const struct stk_tune_ch
 /* Streams in which a rank of the workload reads at a time. */
 double stk_tune_lanes(const struct stk_tune_subject *s, const struct stk_workload *w);
 
-/* What is expected of each candidate. copy: NULL: none is made yet, and what cannot help is dropped.
- * NULL: no memory. In the arena. */
+/* What is expected of each candidate. copy: NULL: none is made yet, and what cannot help is
+ * dropped. NULL: no memory. In the arena. */
 struct stk_tune_expected *stk_tune_predict(const struct stk_tune_plan *p,
                                            const struct stk_tune_subject *s,
                                            const struct stk_tune_list *list,
                                            const struct stk_tune_copy *copy);
-/* Skips the least promising candidates for which there is no time. runs: how many of an earlier call
- * each has, which stay; NULL: none. */
+/* Skips the least promising candidates for which there is no time. runs: how many of an earlier
+ * call each has, which stay; NULL: none. */
 void stk_tune_ration(const struct stk_tune_plan *p, const struct stk_tune_subject *s,
                      const struct stk_tune_list *list, const uint64_t *runs, double left_s,
                      struct stk_tune_expected *expected);
@@ -392,7 +398,8 @@ void stk_tune_ration(const struct stk_tune_plan *p, const struct stk_tune_subjec
 /* Fills in f->copy: of each candidate that is tried, and needs one. */
 int stk_tune_make_copies(struct stk_tuner *t, struct stk_tune_found *f, struct stk_err *err);
 
-/* ---- folders.c: what a call makes, and removes ------------------------------------------------ */
+/* ---- folders.c: what a call makes, and removes ------------------------------------------------
+ */
 
 /* Makes the folder beside the data, and names the others. */
 int stk_tune_folders(struct stk_tuner *t, const struct stk_tune_subject *s, struct stk_err *err);
@@ -407,14 +414,14 @@ const char *stk_tune_saves_at(const struct stk_tuner *t, const struct stk_tune_c
 
 /* ---- study.c --------------------------------------------------------------------------------- */
 
-/* Runs the candidates for which takes() is true beside the job as it is, until the difference of each
- * is clear or the time is up. Runs of an earlier call count. *out is filled in also after an error:
- * what is known so far. */
+/* Runs the candidates for which takes() is true beside the job as it is, until the difference of
+ * each is clear or the time is up. Runs of an earlier call count. *out is filled in also after an
+ * error: what is known so far. */
 int stk_tune_study(struct stk_tuner *t, const struct stk_tune_found *f, const char *study,
                    bool (*takes)(const struct stk_tune_found *f, size_t number), double budget_s,
                    struct stk_tune_study *out, struct stk_err *err);
-/* Runs that ended well in the study of that name of an earlier call, for each candidate. NULL: there
- * are none. In the arena. */
+/* Runs that ended well in the study of that name of an earlier call, for each candidate. NULL:
+ * there are none. In the arena. */
 uint64_t *stk_tune_runs(struct stk_tuner *t, const struct stk_tune_list *list, const char *study);
 /* Cancels the jobs of its studies that are still in the queue. */
 int stk_tune_cancel(const struct stk_folder *work, struct stk_err *err);
@@ -435,7 +442,8 @@ int stk_tune_verdicts(struct stk_tuner *t, const struct stk_tune_found *f,
 /* Ranks the rows, and chooses the best. */
 void stk_tune_rank(struct stk_tune *t);
 
-/* ---- actions.c: the datasets in the data ------------------------------------------------------ */
+/* ---- actions.c: the datasets in the data ------------------------------------------------------
+ */
 
 /* What the findings and its folders say. */
 int stk_tune_find_parts(struct stk_tuner *t, const struct stk_tune_subject *s,

@@ -1,7 +1,7 @@
 /*
  * state.c - tune.json in the folder of a call: what its stages have found, each by its table of
- * fields, the other folders that belong to it, and the run of each point, for jobs. A resume loads it
- * and goes on behind the last stage. And the beacon that says what happens now.
+ * fields, the other folders that belong to it, and the run of each point, for jobs. A resume loads
+ * it and goes on behind the last stage. And the beacon that says what happens now.
  */
 #include <math.h>
 #include <stdio.h>
@@ -204,7 +204,7 @@ static const struct stk_jfield candidate_fields[] = {
     {0},
 };
 
-/* ---- copies ----------------------------------------------------------------------------------- */
+/* ---- copies --------------------------------------------------------------------------------- */
 
 /* With the candidate that needs it. */
 struct made {

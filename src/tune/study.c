@@ -1,6 +1,6 @@
 /*
- * study.c - the candidates as points of a study, until the difference of each to the job as it is is
- * clear, or the time is up; and what the runs of the study show.
+ * study.c - the candidates as points of a study, until the difference of each to the job as it is
+ * is clear, or the time is up; and what the runs of the study show.
  */
 #include <math.h>
 #include <stdio.h>
@@ -116,8 +116,8 @@ static void explain(const struct stk_study_series *s, struct stk_tune_measured *
                  run && run->note ? run->note : "no run of it has ended");
 }
 
-static int take_runs(const struct stk_study_series *s, const struct stk_verdict *gain, bool modelled,
-                     struct stk_tune_measured *m, struct stk_err *err)
+static int take_runs(const struct stk_study_series *s, const struct stk_verdict *gain,
+                     bool modelled, struct stk_tune_measured *m, struct stk_err *err)
 {
     double *v = calloc(s->nruns + 1, sizeof *v), cpu_s = 0, wall_s = 0;
     struct stk_summary sum;
@@ -144,7 +144,8 @@ static int take_runs(const struct stk_study_series *s, const struct stk_verdict 
     return 0;
 }
 
-/* Of every point that the study has, also one that an earlier call ran and this one does not try. */
+/* Of every point that the study has, also one that an earlier call ran and this one does not try.
+ */
 static int take_all(const struct running *now, struct stk_tune_study *out, struct stk_err *err)
 {
     const struct stk_tuner *t = now->t;

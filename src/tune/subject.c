@@ -1,7 +1,8 @@
 /*
  * subject.c - what is tuned: the workload as it is, where its data lies and how much it is, the
  * storage under it, and what this node offers. Of data that is larger than the space for copies, a
- * part is copied into the folder of the call, and that part is tuned, as it is and with each change.
+ * part is copied into the folder of the call, and that part is tuned, as it is and with each
+ * change.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -262,7 +263,8 @@ void stk_tune_measure_storage(struct stk_tuner *t, struct stk_tune_subject *s)
         measure_near(&s->near[i], &how);
 }
 
-/* ---- a sample of it ---------------------------------------------------------------------------- */
+/* ---- a sample of it ----------------------------------------------------------------------------
+ */
 
 #define SAMPLE   "sample"
 #define COPIES   4u          /* as large as the sample that the space should take, with itself */
@@ -335,13 +337,14 @@ static size_t files_for(const struct stk_tune_files *f, uint64_t space)
 /* A replay needs more than one step of all ranks. */
 static size_t least_files(const struct stk_workload *w)
 {
-    uint64_t samples = w->training.batch * w->training.ranks + 1, each = w->dataset.samples_per_file;
+    uint64_t samples = w->training.batch * w->training.ranks + 1,
+             each = w->dataset.samples_per_file;
     uint64_t files = each ? (samples + each - 1) / each : samples;
     return files > LEAST ? (size_t)files : LEAST;
 }
 
-/* The sample is the dataset of the workload then: through its keys, so that every run, the model and
- * a resume see it. */
+/* The sample is the dataset of the workload then: through its keys, so that every run, the model
+ * and a resume see it. */
 static int use_sample(struct stk_tuner *t, size_t files, const char *path,
                       struct stk_tune_subject *s, struct stk_err *err)
 {

@@ -131,7 +131,8 @@ int stk_tune_in_child(struct stk_tuner *t, struct stk_tune_child *c, struct stk_
     return rc;
 }
 
-/* ---- which candidates a study has ------------------------------------------------------------- */
+/* ---- which candidates a study has -------------------------------------------------------------
+ */
 
 static bool is_tried(const struct stk_tune_found *f, size_t i)
 {
@@ -195,11 +196,12 @@ static void note_one_thread(struct stk_tuner *t, const struct stk_tune_subject *
     char cpu[32];
     if (w->ngroups && t->plan.job.known && !w->reader.threads &&
         think_s > MUCH * s->pilot.epoch_s)
-        stk_tune_note(t,
-                      "One thread of the program reads, decodes and computes. Its CPU time, %s per "
-                      "epoch, is treated as decoding, which can overlap with training. If it trains on "
-                      "the CPU, expect a smaller speedup",
-                      (stk_format_duration(think_s, cpu, sizeof cpu), cpu));
+        stk_tune_note(
+            t,
+            "One thread of the program reads, decodes and computes. Its CPU time, %s per "
+            "epoch, is treated as decoding, which can overlap with training. If it trains on "
+            "the CPU, expect a smaller speedup",
+            (stk_format_duration(think_s, cpu, sizeof cpu), cpu));
 }
 
 /* What its files are, how long a run is, what the job waits for, and what it could wait for. */
@@ -208,7 +210,7 @@ static int know(struct stk_tuner *t, struct stk_tune_found *f, struct stk_err *e
     struct stk_tune_subject *s = &f->subject;
     stk_tune_look(t, s, &s->look);
     int rc = stk_tune_take_sample(t, s, err);
-    rc = rc ? rc : stk_tune_fly(t, s, &s->pilot, err);
+    rc = rc ? rc : stk_tune_run_pilot(t, s, &s->pilot, err);
     if (rc)
         return rc;
     note_one_thread(t, s);

@@ -63,7 +63,8 @@ struct stk_tune_plan {
     const char *name;        /* for people; NULL: that of the workload */
     const struct stk_script *script; /* of the job; NULL: not known */
     struct stk_tune_job job;
-    const char *const *notes; /* sentences about the job, for the result; NULL-terminated, or NULL */
+    const char *const
+        *notes;              /* sentences about the job, for the result; NULL-terminated, or NULL */
     const char *data;        /* folder of its data; NULL: the workload says where its data is */
     const char *const *set;  /* keys of the workload to change; NULL-terminated, or NULL */
     bool small;              /* the workload's small variant */
@@ -148,7 +149,8 @@ struct stk_tune_candidate {
     char why[320];           /* dropped, skipped, failed; or what to know about the gain */
     double predicted_s;      /* of an epoch; NaN: no prediction */
     /* Of the baseline, the median; of the others, that divided by gain.times: the runs of one round
-     * are compared, so that a machine that gets slower meanwhile does not decide. NaN: not measured */
+     * are compared, so that a machine that gets slower meanwhile does not decide. NaN: not measured
+     */
     double epoch_s;
     struct stk_interval epoch_ci;
     double utilisation;      /* of the accelerators; NaN: unknown, or the job computes nothing */
@@ -163,7 +165,8 @@ struct stk_tune_candidate {
     double mixing;           /* spread of a batch against that of a full shuffle; NaN: as before */
 };
 
-/* A folder of the data that is a dataset of its own, or all of it. Texts belong to struct stk_tune. */
+/* A folder of the data that is a dataset of its own, or all of it. Texts belong to struct stk_tune.
+ */
 struct stk_tune_part {
     const char *name;   /* "train"; "": all of the data */
     const char *source; /* its path */
@@ -246,13 +249,14 @@ void stk_tune_indexes_of(struct stk_arena *a, const char *data, const char *inde
 void stk_tune_remove_index(const char *index);
 /* Packed data goes there, its parts into folders below. */
 int stk_tune_pack_to(struct stk_tune *t, const char *to, struct stk_err *err);
-/* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader that
- * reads blocks would give batches of one class. */
+/* The seed with which a part is shuffled when it is packed; 0: not. Class after class, a loader
+ * that reads blocks would give batches of one class. */
 uint64_t stk_tune_mixes(const struct stk_tune *t, const struct stk_tune_part *p);
-/* A workload that reads the dataset at path, as programs usually do; settled. stop: non-zero ends the
- * look at its files with STK_E_STOPPED; NULL: never. Caller frees with stk_workload_release(), also
- * on error. */
-int stk_tune_guess(const char *path, int (*stop)(void), struct stk_workload *w, struct stk_err *err);
+/* A workload that reads the dataset at path, as programs usually do; settled. stop: non-zero ends
+ * the look at its files with STK_E_STOPPED; NULL: never. Caller frees with stk_workload_release(),
+ * also on error. */
+int stk_tune_guess(const char *path, int (*stop)(void), struct stk_workload *w,
+                   struct stk_err *err);
 /* Ids of the kinds, NULL-terminated. */
 const char *const *stk_tune_kind_ids(void);
 
@@ -271,7 +275,8 @@ struct stk_tune_check_plan {
     void *user;
 };
 struct stk_tune_check {
-    double before_s, after_s; /* the median of the runs that ended well; that divided by gain.times */
+    double before_s,
+        after_s; /* the median of the runs that ended well; that divided by gain.times */
     double before_least_s, before_most_s; /* of the command as it is: whether it does the same */
     size_t failed_before, failed_after;   /* runs */
     struct stk_verdict gain;
@@ -279,8 +284,8 @@ struct stk_tune_check {
 int stk_tune_check(const struct stk_tune_check_plan *plan, struct stk_tune_check *out,
                    struct stk_err *err);
 
-/* Makes the run of a point in this process, and appends its figures as a line of JSON. stop: non-zero
- * ends it. */
+/* Makes the run of a point in this process, and appends its figures as a line of JSON. stop:
+ * non-zero ends it. */
 int stk_tune_step(const char *dir, const char *id, int (*stop)(void), struct stk_buf *out,
                   struct stk_err *err);
 

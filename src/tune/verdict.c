@@ -1,8 +1,8 @@
 /*
- * verdict.c - what the runs show: pairs of one round, whose ratio does not suffer from a machine that
- * gets slower meanwhile; combinations of changes that have won alone: pairs that do not touch the
- * same thing, and all of the best of each; and the result: a row for each candidate with what it
- * gains and what it costs, ranked.
+ * verdict.c - what the runs show: pairs of one round, whose ratio does not suffer from a machine
+ * that gets slower meanwhile; combinations of changes that have won alone: pairs that do not touch
+ * the same thing, and all of the best of each; and the result: a row for each candidate with what
+ * it gains and what it costs, ranked.
  */
 #include <math.h>
 #include <stdio.h>
@@ -69,8 +69,8 @@ static bool fits(const struct stk_tune_proposal *a, const struct stk_tune_propos
     return !(slots_of(a) & slots_of(b)) && a->nchanges + b->nchanges <= STK_TUNE_CHANGES;
 }
 
-/* Adds one with the changes of another. NULL: the name is too long, is there already, or there is no
- * room. */
+/* Adds one with the changes of another. NULL: the name is too long, is there already, or there is
+ * no room. */
 static const struct stk_tune_proposal *join(struct stk_tune_list *list,
                                             const struct stk_tune_proposal *one,
                                             const struct stk_tune_proposal *two)
@@ -242,7 +242,8 @@ int stk_tune_choose(struct stk_tune *t, const char *id, struct stk_err *err)
     return rc;
 }
 
-/* ---- a row: what it gains ---------------------------------------------------------------------- */
+/* ---- a row: what it gains ----------------------------------------------------------------------
+ */
 
 static void put_times(const struct stk_tune_measured *m, struct stk_tune_candidate *c)
 {
@@ -303,7 +304,8 @@ static void follow_ratio(const struct stk_tune_candidate *base, struct stk_tune_
                                         base->epoch_s / c->gain.ci.lo};
 }
 
-/* ---- a row: what it costs ---------------------------------------------------------------------- */
+/* ---- a row: what it costs ----------------------------------------------------------------------
+ */
 
 #define BLOCK_BYTES   STK_LOADER_BYTES(STK_LOADER_BLOCK_MIB)
 #define WINDOW_BLOCKS (STK_LOADER_WINDOW_MIB / STK_LOADER_BLOCK_MIB)
@@ -342,12 +344,17 @@ static void put_costs(const struct stk_tune_found *f, double base_s, struct stk_
             continue;
         c->once_s += copy->prepare_s;
         c->disk_bytes += memory ? 0 : copy->bytes;
-        c->memory_bytes += memory && copy->bytes > x->memory_bytes ? copy->bytes - x->memory_bytes : 0;
+        c->memory_bytes +=
+            memory && copy->bytes > x->memory_bytes ? copy->bytes - x->memory_bytes : 0;
     }
-    c->pays_after = isnan(saved) ? NAN : c->once_s <= 0 ? 0 : saved > 0 ? ceil(c->once_s / saved) : INFINITY;
+    c->pays_after = isnan(saved)     ? NAN
+                    : c->once_s <= 0 ? 0
+                    : saved > 0      ? ceil(c->once_s / saved)
+                                     : INFINITY;
 }
 
-/* ---- the result ------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------
+ */
 
 static void put_subject(const struct stk_tuner *t, const struct stk_tune_found *f,
                         struct stk_tune *out)
@@ -405,15 +412,16 @@ static void note(struct stk_tuner *t, const struct stk_tune_found *f)
                       "than on a quiet machine",
                       noisy->others_cores, noisy->cpus);
     if (s->whole.bytes && s->bytes)
-        stk_tune_note(t,
-                      "All of it ran on a sample of %llu of the %llu files, %s of %s, because copies of "
-                      "the whole have no room: how many times as fast is measured, times and disk marked "
-                      "with ~ are multiplied by %.3g. A sample may fit into a cache of the storage that "
-                      "the whole does not fit into",
-                      (unsigned long long)s->files, (unsigned long long)s->whole.files,
-                      stk_format_size(s->bytes, part, sizeof part),
-                      stk_format_size(s->whole.bytes, all, sizeof all),
-                      (double)s->whole.bytes / (double)s->bytes);
+        stk_tune_note(
+            t,
+            "All of it ran on a sample of %llu of the %llu files, %s of %s, because copies of "
+            "the whole have no room: how many times as fast is measured, times and disk marked "
+            "with ~ are multiplied by %.3g. A sample may fit into a cache of the storage that "
+            "the whole does not fit into",
+            (unsigned long long)s->files, (unsigned long long)s->whole.files,
+            stk_format_size(s->bytes, part, sizeof part),
+            stk_format_size(s->whole.bytes, all, sizeof all),
+            (double)s->whole.bytes / (double)s->bytes);
 }
 
 int stk_tune_verdicts(struct stk_tuner *t, const struct stk_tune_found *f, struct stk_tune *out,
