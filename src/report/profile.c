@@ -183,11 +183,17 @@ static const struct stk_result_field drawn_usage[] = {
     {"", NULL, STK_U_GROUP, COUNTS, .of = drawn_counts_fields},
     {NULL}};
 
+/* A log may have any number of rows: those of a part that is not drawn take no memory. */
+static size_t rows_of_part(const struct stk_report *r, unsigned part, size_t n)
+{
+    return r->drawn && r->parts && !(r->parts & part) ? 0 : n;
+}
+
 /* Of files, few are drawn. */
 static void put_files(const void *base, struct stk_jw *w)
 {
     const struct stk_report *r = base;
-    size_t n = r->a->nfiles;
+    size_t n = rows_of_part(r, STK_PART_FILES, r->a->nfiles);
     n = r->drawn && r->top && r->top < n ? r->top : n;
     stk_rows_put(r->drawn ? drawn_usage : file_fields, r->a->file, n, sizeof *r->a->file, w);
 }
@@ -195,14 +201,15 @@ static void put_files(const void *base, struct stk_jw *w)
 static void put_dirs(const void *base, struct stk_jw *w)
 {
     const struct stk_report *r = base;
-    stk_rows_put(r->drawn ? drawn_usage : dir_fields, r->a->dir, r->a->ndirs, sizeof *r->a->dir, w);
+    stk_rows_put(r->drawn ? drawn_usage : dir_fields, r->a->dir,
+                 rows_of_part(r, STK_PART_DIRS, r->a->ndirs), sizeof *r->a->dir, w);
 }
 
 static void put_formats(const void *base, struct stk_jw *w)
 {
     const struct stk_report *r = base;
-    stk_rows_put(r->drawn ? drawn_usage : format_fields, r->a->format, r->a->nformats,
-                 sizeof *r->a->format, w);
+    stk_rows_put(r->drawn ? drawn_usage : format_fields, r->a->format,
+                 rows_of_part(r, STK_PART_FORMATS, r->a->nformats), sizeof *r->a->format, w);
 }
 
 /* ---- one process's use of one file through one API ------------------------------------------ */
@@ -370,9 +377,11 @@ static const struct stk_result_field process_fields[] = {
 
 static void put_processes(const void *base, struct stk_jw *w)
 {
-    const struct stk_profile *p = base;
+    const struct stk_report *r = base;
+    const struct stk_profile *p = r->a->p;
+    size_t n = rows_of_part(r, STK_PART_PROCESSES, p->nprocs);
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < p->nprocs; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct process one = {p, &p->proc[i]};
         stk_row_put(process_fields, &one, w);
     }
@@ -399,6 +408,13 @@ static const struct stk_result_field rank_fields[] = {
     {"write_bytes", "written", STK_U_BYTES, RANK(write_bytes), NULL, STK_F_IF_SET | STK_F_WIDE,
      "-"},
     {NULL}};
+
+static void put_ranks(const void *base, struct stk_jw *w)
+{
+    const struct stk_report *r = base;
+    stk_rows_put(rank_fields, r->a->rank, rows_of_part(r, STK_PART_RANKS, r->a->nranks),
+                 sizeof *r->a->rank, w);
+}
 
 static const struct stk_result_plot balance_plot = {
     "balance", "Ranks against ranks",
@@ -1125,12 +1141,6 @@ static const struct stk_result_field run_of[] = {
     {NULL}};
 
 static const struct stk_result_field who_of[] = {
-    {"ranks", "ranks", STK_U_TABLE, STK_FROM_ARRAY(struct stk_analysis, rank, nranks),
-     "Each rank with all its processes.", LISTED, "none", .of = rank_fields, .plot = &balance_plot,
-     .part = STK_PART_RANKS},
-    {"processes", "processes", STK_U_TABLE, STK_FROM_AS(POINTER, struct stk_analysis, p),
-     "In I/O: at least one thread of the process was in a call.", LISTED, "none", .put = put_processes,
-     .of = process_fields, .part = STK_PART_PROCESSES},
     {"", NULL, STK_U_GROUP, .of = stk_profile_time_fields},
     {"request_sizes", "sizes of requests", STK_U_TABLE,
      STK_FROM_AS(STRUCT, struct stk_analysis, job.n), .put = put_request_sizes, .of = size_fields,
@@ -1192,6 +1202,12 @@ static const struct stk_result_field fields[] = {
      .meaning = "The files of each format, added up.", .flags = LISTED,
      .none = "none",
      .part = STK_PART_FORMATS},
+    {"ranks", "ranks", STK_U_TABLE, .put = put_ranks, .of = rank_fields,
+     .meaning = "Each rank with all its processes.", .flags = LISTED, .none = "none",
+     .plot = &balance_plot, .part = STK_PART_RANKS},
+    {"processes", "processes", STK_U_TABLE, .put = put_processes, .of = process_fields,
+     .meaning = "In I/O: at least one thread of the process was in a call.", .flags = LISTED,
+     .none = "none", .part = STK_PART_PROCESSES},
     {"", NULL, STK_U_GROUP, ANALYSIS, .of = who_of},
     {"marks", NULL, STK_U_TABLE, .put = stk_put_marks},
     {"records", NULL, STK_U_TABLE, .put = put_records, .of = record_fields,
@@ -1275,11 +1291,12 @@ void stk_profile_draw_result(const struct stk_result_kind *kind, const struct st
         stk_screen_draw(kind, result, s);
 }
 
-int stk_profile_fill(const struct stk_result_kind *kind, const struct stk_report *r,
+int stk_profile_fill(const struct stk_result_kind *kind, const struct stk_report *r, unsigned parts,
                      struct stk_arena *arena, struct stk_jval **result, struct stk_err *err)
 {
     struct stk_report drawn = *r;
     drawn.drawn = true;
+    drawn.parts = parts;
     return stk_result_fill(kind, &drawn, arena, result, err);
 }
 
@@ -1294,7 +1311,7 @@ void stk_profile_draw(const struct stk_result_kind *kind, const struct stk_repor
                            .top = r->top,
                            .parts = parts,
                            .out = out};
-    if (stk_profile_fill(kind, r, &arena, &result, NULL))
+    if (stk_profile_fill(kind, r, parts, &arena, &result, NULL))
         out->fail = true;
     else
         (kind->screen ? kind->screen : stk_screen_draw)(kind, result, &s);

@@ -13,8 +13,8 @@ extern const struct stk_result_kind stk_profile_kind, stk_advise_kind;
 /* Of nothing: every rule. */
 extern const struct stk_result_kind stk_rules_kind;
 
-/* What is drawn of it, as JSON. */
-int stk_profile_fill(const struct stk_result_kind *kind, const struct stk_report *r,
+/* What is drawn of it, as JSON: these parts; 0: all. */
+int stk_profile_fill(const struct stk_result_kind *kind, const struct stk_report *r, unsigned parts,
                      struct stk_arena *arena, struct stk_jval **result, struct stk_err *err);
 /* Draws those parts of it (enum stk_report_part). */
 void stk_profile_draw(const struct stk_result_kind *kind, const struct stk_report *r,

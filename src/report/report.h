@@ -44,7 +44,9 @@ struct stk_report {
     enum stk_severity least;
     const char *const *only;
     unsigned table_columns; /* of tables; 0: as columns */
-    bool drawn;             /* fills a result only with what is drawn of it */
+    /* Fills a result only with what is drawn of it: these parts; 0: all. */
+    bool drawn;
+    unsigned parts;
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);

@@ -27,7 +27,7 @@ static int put_profile(struct stk_jw *w, const struct stk_report *r, const char 
     const char *command = r->a->p->command;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *result;
-    int rc = stk_profile_fill(&stk_profile_kind, r, &arena, &result, err);
+    int rc = stk_profile_fill(&stk_profile_kind, r, 0, &arena, &result, err);
     if (!rc)
         stk_page_draw(&stk_profile_kind, name, command && *command ? title_of(command) : name,
                       result, w);
