@@ -67,7 +67,7 @@ static void put_actions(const void *base, struct stk_jw *w)
 
 /* ---- the fields ----------------------------------------------------------------------------- */
 
-#define FINDING(member)        STK_FROM(struct stk_finding, member)
+#define FINDING(member) STK_FROM(struct stk_finding, member)
 #define TEXTS(name, list, n)                                                                       \
     static void name(const void *base, struct stk_jw *w)                                           \
     {                                                                                              \
@@ -123,9 +123,11 @@ const struct stk_result_field stk_finding_fields[] = {
     {"sentences", NULL, STK_U_LIST, .put = put_sentences, .meaning = "the evidence"},
     {"evidence", NULL, STK_U_TABLE, STK_FROM_ARRAY(struct stk_finding, evidence, nevidence),
      "the same as numbers", .of = evidence_fields},
-    {"paths", NULL, STK_U_LIST, .put = put_paths, .meaning = "the files concerned, most time first"},
+    {"paths", NULL, STK_U_LIST, .put = put_paths,
+     .meaning = "the files concerned, most time first"},
     {"what_to_do", NULL, STK_U_TEXT, FINDING(what_to_do)},
-    {"actions", NULL, STK_U_TABLE, .put = put_actions, .meaning = "the same for programs, in order"},
+    {"actions", NULL, STK_U_TABLE, .put = put_actions,
+     .meaning = "the same for programs, in order"},
     {"code", NULL, STK_U_TABLE, STK_FROM_ARRAY(struct stk_finding, snippet, nsnippets),
      "what to paste", .of = code_fields},
     {"lines", NULL, STK_U_LIST, .put = put_lines, .meaning = "the same without the languages"},
@@ -211,7 +213,8 @@ static void put_gain(const struct stk_jval *f, const struct stk_screen *s)
     double g = stk_pg_get(f, "gain_s"), all = stk_pg_get(s->result, "run_s");
     all = isnan(all) ? stk_pg_get(s->result, "profile.run_s") : all;
     if (g > 0) {
-        stk_buf_printf(&text, "Gain: about %s", stk_format_duration(g, gain_text, sizeof gain_text));
+        stk_buf_printf(&text, "Gain: about %s",
+                       stk_format_duration(g, gain_text, sizeof gain_text));
         if (all > 0)
             stk_buf_printf(&text, " of %s", stk_format_duration(all, of, sizeof of));
         stk_buf_puts(&text, ". ");

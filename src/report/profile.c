@@ -72,7 +72,8 @@ static const struct stk_result_field common_fields[] = {
 
 static const struct stk_result_field counts_fields[] = {
     {"counters", NULL, STK_U_GROUP, .of = counter_fields, .csv = ""},
-    {"read_size", NULL, STK_U_LIST, .put = put_read_size, .meaning = "reads by size, as Darshan has them"},
+    {"read_size", NULL, STK_U_LIST, .put = put_read_size,
+     .meaning = "reads by size, as Darshan has them"},
     {"write_size", NULL, STK_U_LIST, .put = put_write_size},
     {"read_latency", NULL, STK_U_LIST, .put = put_read_latency,
      .meaning = "reads by powers of two of nanoseconds"},
@@ -90,53 +91,64 @@ static const struct stk_result_field drawn_counts_fields[] = {
 
 /* What one file, or several together, were used for. named, format_: titles of what it is; NULL: of
  * the job. one, many: flags of columns that say something of single files, and of several. */
-#define USAGE_FIELDS(named, format_, one, many)                                                                    \
-    {"name", named, STK_U_TEXT, USAGE(name), .flags = STK_F_IF_SET | STK_F_CUT, .none = "other",   \
-     .csv = "path"},                                                                               \
-    {"io_s", "I/O time", STK_U_SECONDS, USAGE(io_s), "read, write and metadata, threads added up", \
-     NONE},                                                                                        \
-    {"io_share", named ? "share" : NULL, STK_U_SHARE, USAGE(io_share), "of the job's I/O time",    \
-     STK_F_PAGE},                                                                                  \
-    {"read_s", "in reads", STK_U_SECONDS, USAGE(read_s), .flags = STK_F_PAGE},                     \
-    {"write_s", "in writes", STK_U_SECONDS, USAGE(write_s), .flags = STK_F_PAGE},                  \
-    {"meta_s", "in metadata", STK_U_SECONDS, USAGE(meta_s), .flags = STK_F_PAGE},                  \
-    {"counters", NULL, STK_U_GROUP, .of = moved_fields, .flags = STK_F_VIEW},                      \
-    {"mean_read_bytes", "mean read", STK_U_BYTES, USAGE(mean_read_bytes), NONE},                   \
-    {"mean_write_bytes", NULL, STK_U_BYTES, USAGE(mean_write_bytes)},                              \
-    {"bandwidth_Bps", "a read's speed", STK_U_BYTES_PER_S, USAGE(bandwidth_Bps),                   \
-     "read_bytes over read_s", STK_F_IF_SET | STK_F_WIDE, "-"},                                    \
-    {"seq", NULL, STK_U_SHARE, USAGE(seq), "of the reads after the first"},                        \
-    {"consec", NULL, STK_U_SHARE, USAGE(consec)},                                                  \
-    {"random", "random", STK_U_SHARE, USAGE(random), "of all reads: go back", one},                \
-    {"files", "files", STK_U_COUNT, USAGE(files), "distinct", many},                               \
-    {"format", format_, STK_U_TEXT, USAGE(format), .flags = STK_F_PAGE},                           \
-    {"small", NULL, STK_U_SHARE, USAGE(small), "of the reads: under 1 MiB"},                       \
-    {"small_time", NULL, STK_U_SHARE, USAGE(small_time), "of the read time, an estimate"},         \
-    {"files_exact", NULL, STK_U_FLAG, USAGE(files_exact)},                                         \
-    {"files_read", NULL, STK_U_COUNT, USAGE(files_read)},                                          \
-    {"files_written", NULL, STK_U_COUNT, USAGE(files_written)},                                    \
-    {"files_read_once", NULL, STK_U_COUNT, USAGE(files_read_once)},                                \
-    {"size_bytes", NULL, STK_U_BYTES, USAGE(size_bytes), "of the files read, where known"},        \
-    {"distinct_bytes", NULL, STK_U_BYTES, USAGE(distinct_bytes), "read at least once"},            \
-    {"distinct_exact", NULL, STK_U_FLAG, USAGE(exact)},                                            \
-    {"rank_distinct_bytes", NULL, STK_U_BYTES, USAGE(rank_distinct_bytes),                         \
-     "of each rank, added up"},                                                                    \
-    {"ranks", NULL, STK_U_COUNT, USAGE(ranks), "that read"},                                       \
-    {"procs", NULL, STK_U_COUNT, USAGE(procs), "that read"},                                       \
-    {"reread", "re-read", STK_U_TIMES, USAGE(reread), "how often each byte was read", NONE},       \
-    {"rank_overlap", NULL, STK_U_TIMES, USAGE(rank_overlap), "1: disjoint; ranks: all alike"},     \
-    {"latency_p50_s", NULL, STK_U_SECONDS, USAGE(latency_p50_s), "of a read"},                     \
-    {"latency_p99_s", "p99", STK_U_SECONDS, USAGE(latency_p99_s), "of a read",                     \
-     STK_F_IF_SET | STK_F_WIDE, "-"}
+#define USAGE_FIELDS(named, format_, one, many)                                                    \
+    {"name",          named,        STK_U_TEXT, USAGE(name), .flags = STK_F_IF_SET | STK_F_CUT,    \
+     .none = "other", .csv = "path"},                                                              \
+        {"io_s",                                                                                   \
+         "I/O time",                                                                               \
+         STK_U_SECONDS,                                                                            \
+         USAGE(io_s),                                                                              \
+         "read, write and metadata, threads added up",                                             \
+         NONE},                                                                                    \
+        {"io_share",      named ? "share" : NULL,  STK_U_SHARE,                                    \
+         USAGE(io_share), "of the job's I/O time", STK_F_PAGE},                                    \
+        {"read_s", "in reads", STK_U_SECONDS, USAGE(read_s), .flags = STK_F_PAGE},                 \
+        {"write_s", "in writes", STK_U_SECONDS, USAGE(write_s), .flags = STK_F_PAGE},              \
+        {"meta_s", "in metadata", STK_U_SECONDS, USAGE(meta_s), .flags = STK_F_PAGE},              \
+        {"counters", NULL, STK_U_GROUP, .of = moved_fields, .flags = STK_F_VIEW},                  \
+        {"mean_read_bytes", "mean read", STK_U_BYTES, USAGE(mean_read_bytes), NONE},               \
+        {"mean_write_bytes", NULL, STK_U_BYTES, USAGE(mean_write_bytes)},                          \
+        {"bandwidth_Bps",                                                                          \
+         "a read's speed",                                                                         \
+         STK_U_BYTES_PER_S,                                                                        \
+         USAGE(bandwidth_Bps),                                                                     \
+         "read_bytes over read_s",                                                                 \
+         STK_F_IF_SET | STK_F_WIDE,                                                                \
+         "-"},                                                                                     \
+        {"seq", NULL, STK_U_SHARE, USAGE(seq), "of the reads after the first"},                    \
+        {"consec", NULL, STK_U_SHARE, USAGE(consec)},                                              \
+        {"random", "random", STK_U_SHARE, USAGE(random), "of all reads: go back", one},            \
+        {"files", "files", STK_U_COUNT, USAGE(files), "distinct", many},                           \
+        {"format", format_, STK_U_TEXT, USAGE(format), .flags = STK_F_PAGE},                       \
+        {"small", NULL, STK_U_SHARE, USAGE(small), "of the reads: under 1 MiB"},                   \
+        {"small_time", NULL, STK_U_SHARE, USAGE(small_time), "of the read time, an estimate"},     \
+        {"files_exact", NULL, STK_U_FLAG, USAGE(files_exact)},                                     \
+        {"files_read", NULL, STK_U_COUNT, USAGE(files_read)},                                      \
+        {"files_written", NULL, STK_U_COUNT, USAGE(files_written)},                                \
+        {"files_read_once", NULL, STK_U_COUNT, USAGE(files_read_once)},                            \
+        {"size_bytes", NULL, STK_U_BYTES, USAGE(size_bytes), "of the files read, where known"},    \
+        {"distinct_bytes", NULL, STK_U_BYTES, USAGE(distinct_bytes), "read at least once"},        \
+        {"distinct_exact", NULL, STK_U_FLAG, USAGE(exact)},                                        \
+        {"rank_distinct_bytes", NULL, STK_U_BYTES, USAGE(rank_distinct_bytes),                     \
+         "of each rank, added up"},                                                                \
+        {"ranks", NULL, STK_U_COUNT, USAGE(ranks), "that read"},                                   \
+        {"procs", NULL, STK_U_COUNT, USAGE(procs), "that read"},                                   \
+        {"reread", "re-read", STK_U_TIMES, USAGE(reread), "how often each byte was read", NONE},   \
+        {"rank_overlap", NULL, STK_U_TIMES, USAGE(rank_overlap), "1: disjoint; ranks: all alike"}, \
+        {"latency_p50_s", NULL, STK_U_SECONDS, USAGE(latency_p50_s), "of a read"},                 \
+    {                                                                                              \
+        "latency_p99_s", "p99", STK_U_SECONDS, USAGE(latency_p99_s), "of a read",                  \
+            STK_F_IF_SET | STK_F_WIDE, "-"                                                         \
+    }
 
-static const struct stk_result_field file_usage[] = {
-    USAGE_FIELDS("path", "format", 0, STK_F_PAGE), {NULL}};
-static const struct stk_result_field dir_usage[] = {
-    USAGE_FIELDS("path", "format", STK_F_PAGE, 0), {NULL}};
-static const struct stk_result_field format_usage[] = {
-    USAGE_FIELDS("format", NULL, STK_F_PAGE, 0), {NULL}};
-static const struct stk_result_field job_usage[] = {
-    USAGE_FIELDS(NULL, NULL, STK_F_PAGE, 0), {NULL}};
+static const struct stk_result_field file_usage[] = {USAGE_FIELDS("path", "format", 0, STK_F_PAGE),
+                                                     {NULL}};
+static const struct stk_result_field dir_usage[] = {USAGE_FIELDS("path", "format", STK_F_PAGE, 0),
+                                                    {NULL}};
+static const struct stk_result_field format_usage[] = {USAGE_FIELDS("format", NULL, STK_F_PAGE, 0),
+                                                       {NULL}};
+static const struct stk_result_field job_usage[] = {USAGE_FIELDS(NULL, NULL, STK_F_PAGE, 0),
+                                                    {NULL}};
 
 STK_BOOL_OF(is_group, struct stk_usage, r->file->group)
 STK_TEXT_OF(fs, struct stk_usage, r->file->fs)
@@ -231,7 +243,8 @@ static const struct stk_result_field counted_fields[] = {
 
 static const struct stk_result_field record_fields[] = {
     {"path", NULL, STK_U_TEXT, .put = record_path},
-    {"process", NULL, STK_U_COUNT, .number = record_process, .meaning = "its place among the processes"},
+    {"process", NULL, STK_U_COUNT, .number = record_process,
+     .meaning = "its place among the processes"},
     {"pid", NULL, STK_U_ID, .number = record_pid},
     {"api", NULL, STK_U_TEXT, .put = record_api, .meaning = "posix, stdio, async, hdf5, mpi-io"},
     {"distinct_bytes", NULL, STK_U_BYTES, .number = record_distinct},
@@ -303,16 +316,16 @@ static void put_born(const void *base, struct stk_jw *w)
     stk_jw_str(w, o->born < 3 ? born[o->born] : NULL);
 }
 
-#define PROC(member) STK_FROM(struct stk_prof_proc, member)
+#define PROC(member)                  STK_FROM(struct stk_prof_proc, member)
 #define PROC_NUMBER(name, expression) STK_NUMBER_OF(name, struct stk_prof_proc, expression)
 PROC_NUMBER(parent, r->parent)
 PROC_NUMBER(proc_rank, r->world ? (double)r->rank : -1)
 PROC_NUMBER(proc_ran, r->end_s - r->start_s)
-PROC_NUMBER(proc_seen, r->kernel_read_bytes
-                           ? (double)r->seen_read_bytes / (double)r->kernel_read_bytes
-                           : -1)
+PROC_NUMBER(proc_seen,
+            r->kernel_read_bytes ? (double)r->seen_read_bytes / (double)r->kernel_read_bytes : -1)
 STK_TEXT_OF(proc_ended, struct stk_prof_proc, stk_prof_ended(r))
-STK_TEXT_OF(proc_host, struct process, r->o->host < r->p->nhosts ? r->p->host[r->o->host].name : NULL)
+STK_TEXT_OF(proc_host, struct process,
+            r->o->host < r->p->nhosts ? r->p->host[r->o->host].name : NULL)
 STK_NUMBER_OF(proc_index, struct process, (double)(r->o - r->p->proc))
 
 static const struct stk_result_field proc_fields[] = {
@@ -417,9 +430,13 @@ static void put_ranks(const void *base, struct stk_jw *w)
 }
 
 static const struct stk_result_plot balance_plot = {
-    "balance", "Ranks against ranks",
+    "balance",
+    "Ranks against ranks",
     "All ranks wait for the slowest: one that stands out costs the whole job.",
-    "rank", "rank", STK_U_PLAIN, STK_SCALE_RANKS,
+    "rank",
+    "rank",
+    STK_U_PLAIN,
+    STK_SCALE_RANKS,
     {{"time in I/O", STK_U_SECONDS, {{"io_s", "time in I/O", "bar"}}},
      {"bytes read", STK_U_BYTES, {{"read_bytes", "bytes read", "bar"}}}},
     .least = 2};
@@ -457,8 +474,13 @@ static const struct stk_result_field size_fields[] = {
     {NULL}};
 
 static const struct stk_result_plot size_plot = {
-    "sizes", "Sizes of requests", "Storage serves few large requests faster than many small ones.",
-    "size", "size of a request", STK_U_TEXT, STK_SCALE_CATEGORY,
+    "sizes",
+    "Sizes of requests",
+    "Storage serves few large requests faster than many small ones.",
+    "size",
+    "size of a request",
+    STK_U_TEXT,
+    STK_SCALE_CATEGORY,
     {{"requests", STK_U_COUNT, {{"reads", NULL, "bar"}, {"writes", NULL, "bar"}}}}};
 
 /* The bins with a count and those between. */
@@ -510,8 +532,8 @@ static void put_ended(const void *base, struct stk_jw *w)
     else if (p->exit_status >= 0)
         snprintf(text, sizeof text, "exit status %d", p->exit_status);
     else
-        snprintf(text, sizeof text, p->running ? "still running (or stoker was killed)"
-                                               : "exit status unknown");
+        snprintf(text, sizeof text,
+                 p->running ? "still running (or stoker was killed)" : "exit status unknown");
     stk_jw_str(w, text);
 }
 
@@ -560,7 +582,8 @@ static const struct stk_result_field run_fields[] = {
     {"exit_signal", NULL, STK_U_COUNT, .number = exit_signal, .flags = STK_F_KNOWN,
      .meaning = "the one that ended it"},
     {"running", NULL, STK_U_FLAG, RUN(running), "a launcher has not ended"},
-    {"stopped_early", NULL, STK_U_FLAG, RUN(stopped_early), "recording ended before the run (--for)"},
+    {"stopped_early", NULL, STK_U_FLAG, RUN(stopped_early),
+     "recording ended before the run (--for)"},
     {"job", "job", STK_U_TEXT, RUN(job), .flags = STK_F_KNOWN},
     {"scheduler", NULL, STK_U_TEXT, .put = scheduler},
     {"on", "on", STK_U_TEXT, .put = put_on, .meaning = "its first hosts"},
@@ -573,7 +596,7 @@ static const struct stk_result_field run_fields[] = {
 
 /* ---- how long it waited --------------------------------------------------------------------- */
 
-#define A(member)          STK_FROM(struct stk_analysis, member)
+#define A(member)             STK_FROM(struct stk_analysis, member)
 #define A_NUMBER(name, value) STK_NUMBER_OF(name, struct stk_analysis, value)
 
 static void how_known(const struct stk_loop *l, struct stk_buf *out)
@@ -638,7 +661,8 @@ static void put_known_from(const void *base, struct stk_jw *w)
 }
 
 #define LOOP(member) STK_FROM(struct stk_loop, member)
-STK_NUMBER_OF(wait_share, struct stk_loop, r->wait_s >= 0 && r->run_s > 0 ? r->wait_s / r->run_s : NAN)
+STK_NUMBER_OF(wait_share, struct stk_loop,
+              r->wait_s >= 0 && r->run_s > 0 ? r->wait_s / r->run_s : NAN)
 
 static const struct stk_result_field loop_fields[] = {
     {"text", NULL, STK_U_TEXT, .put = put_loop},
@@ -668,7 +692,8 @@ static void put_coverage(const void *base, struct stk_jw *w)
     if (!(a->p->source->knows & STK_KNOWS_KERNEL))
         stk_buf_printf(&out, "unknown (%s: see --notes)", a->p->source->title);
     else if (!read && !write)
-        stk_buf_puts(&out, *little ? little : "unknown (the kernel counted nothing, or could not be asked)");
+        stk_buf_puts(&out, *little ? little
+                                   : "unknown (the kernel counted nothing, or could not be asked)");
     if (out.len) {
         stk_jw_str(w, stk_buf_cstr(&out));
         stk_buf_release(&out);
@@ -687,8 +712,8 @@ static void put_coverage(const void *base, struct stk_jw *w)
 
 static const struct stk_result_field coverage_fields[] = {
     {"text", NULL, STK_U_TEXT, .put = put_coverage},
-    {"read", "reads observed", STK_U_SHARE, A(coverage_read),
-     "of the bytes, by the kernel's count", STK_F_KNOWN | STK_F_PAGE},
+    {"read", "reads observed", STK_U_SHARE, A(coverage_read), "of the bytes, by the kernel's count",
+     STK_F_KNOWN | STK_F_PAGE},
     {"write", NULL, STK_U_SHARE, A(coverage_write), .flags = STK_F_KNOWN},
     {NULL}};
 
@@ -793,9 +818,9 @@ static void put_order(const void *base, struct stk_jw *w)
     if (!c[STK_C_READS])
         *text = '\0';
     else if (c[STK_C_FIRST_READS] >= c[STK_C_READS]) /* Darshan has none for C streams */
-        snprintf(text, sizeof text, c[STK_C_READS] > c[STK_C_OPENS]
-                                        ? "unknown"
-                                        : "none: every read is the first after an open");
+        snprintf(text, sizeof text,
+                 c[STK_C_READS] > c[STK_C_OPENS] ? "unknown"
+                                                 : "none: every read is the first after an open");
     else
         snprintf(text, sizeof text, "%s sequential, %s consecutive, %s random",
                  stk_unit_text(STK_U_SHARE, j->seq, a, sizeof a),
@@ -820,14 +845,15 @@ STK_NUMBER_OF(write_Bps, struct stk_usage,
 STK_NUMBER_OF(longest_read, struct stk_usage, 1e-9 * (double)r->n.c[STK_C_MAX_READ_NS])
 STK_NUMBER_OF(longest_write, struct stk_usage, 1e-9 * (double)r->n.c[STK_C_MAX_WRITE_NS])
 
-#define FACT(key, title, unit) {key, title, unit, .flags = STK_F_IF_SET}
+#define FACT(key, title, unit)                                                                     \
+    {                                                                                              \
+        key, title, unit, .flags = STK_F_IF_SET                                                    \
+    }
 
-static const struct stk_result_field job_facts[] = {FACT("read_bytes", "read", STK_U_BYTES),
-                                                    FACT("reads", "reads", STK_U_COUNT),
-                                                    FACT("write_bytes", "written", STK_U_BYTES),
-                                                    FACT("opens", "opens", STK_U_COUNT),
-                                                    FACT("stats", "stats", STK_U_COUNT),
-                                                    {NULL}};
+static const struct stk_result_field job_facts[] = {
+    FACT("read_bytes", "read", STK_U_BYTES),     FACT("reads", "reads", STK_U_COUNT),
+    FACT("write_bytes", "written", STK_U_BYTES), FACT("opens", "opens", STK_U_COUNT),
+    FACT("stats", "stats", STK_U_COUNT),         {NULL}};
 
 static const struct stk_result_field job_fields[] = {
     {"counters", NULL, STK_U_GROUP, .of = job_facts, .flags = STK_F_VIEW | STK_F_PAGE},
@@ -918,8 +944,8 @@ static void put_time(const void *base, struct stk_jw *w)
     stk_jw_open(w, '[');
     put_split((struct split){"each thread", j->read_s, j->write_s, j->meta_s, 0},
               a->io_share_thread, w);
-    put_split((struct split){"any thread", j->read_s, j->write_s, j->meta_s, 0},
-              a->io_share_merged, w);
+    put_split((struct split){"any thread", j->read_s, j->write_s, j->meta_s, 0}, a->io_share_merged,
+              w);
     put_split(main_split(a->p), a->io_share_main, w);
     stk_jw_close(w, ']');
 }
@@ -1015,9 +1041,9 @@ static void draw_command(const struct stk_result_field *f, const struct stk_jval
     const char *command = stk_pg_text(run, "command", "");
     struct stk_buf b = STK_BUF_INIT;
     stk_screen_part(s);
-    stk_buf_printf(s->out, STK_STRONG "%s" STK_PLAIN "\n",
-                   stk_word_command(&b, *command ? command : stk_pg_text(run, "path", ""),
-                                    s->columns));
+    stk_buf_printf(
+        s->out, STK_STRONG "%s" STK_PLAIN "\n",
+        stk_word_command(&b, *command ? command : stk_pg_text(run, "path", ""), s->columns));
     stk_buf_release(&b);
     s->any = false; /* the rows stand directly below */
 }
@@ -1034,7 +1060,8 @@ static void draw_note(const struct stk_result_field *f, const struct stk_jval *o
         snprintf(more, sizeof more, "; %zu notes: --notes", notes->len);
     stk_screen_end(s);
     stk_buf_printf(s->out, "note: %s%s\n",
-                   stk_word_cut(&b, notes->item[0].str, s->columns - 6 - (unsigned)strlen(more)), more);
+                   stk_word_cut(&b, notes->item[0].str, s->columns - 6 - (unsigned)strlen(more)),
+                   more);
     stk_buf_release(&b);
 }
 
@@ -1051,7 +1078,10 @@ static void draw_notes(const struct stk_result_field *f, const struct stk_jval *
             stk_screen_say(s, "%s", notes->item[i].str);
 }
 
-#define JOINED(key_, unit_, joins_) {key_, "", unit_, .flags = STK_F_IF_SET, .joins = joins_}
+#define JOINED(key_, unit_, joins_)                                                                \
+    {                                                                                              \
+        key_, "", unit_, .flags = STK_F_IF_SET, .joins = joins_                                    \
+    }
 
 static const struct stk_result_field ran_rows[] = {
     {"run_s", "ran", STK_U_SECONDS},
@@ -1064,12 +1094,12 @@ static const struct stk_result_field ran_rows[] = {
     JOINED("processes", STK_U_COUNT, ", % process(es)"),
     JOINED("threads", STK_U_COUNT, ", % thread(s) with I/O"),
     {NULL}};
-static const struct stk_result_field machine_row[] = {JOINED("workers", STK_U_COUNT, ", % worker(s)"),
-                                                      JOINED("cores", STK_U_COUNT, "; % core(s)"),
-                                                      JOINED("gpus", STK_U_COUNT, ", % GPU(s)"),
-                                                      {NULL}};
-static const struct stk_result_field coverage_row[] = {
-    {"text", "coverage", STK_U_TEXT}, {NULL}};
+static const struct stk_result_field machine_row[] = {
+    JOINED("workers", STK_U_COUNT, ", % worker(s)"),
+    JOINED("cores", STK_U_COUNT, "; % core(s)"),
+    JOINED("gpus", STK_U_COUNT, ", % GPU(s)"),
+    {NULL}};
+static const struct stk_result_field coverage_row[] = {{"text", "coverage", STK_U_TEXT}, {NULL}};
 static const struct stk_result_field loop_row[] = {{"text", "main loop", STK_U_TEXT}, {NULL}};
 
 static const struct stk_result_field read_cells[] = {
@@ -1144,10 +1174,11 @@ static const struct stk_result_field who_of[] = {
     {"", NULL, STK_U_GROUP, .of = stk_profile_time_fields},
     {"request_sizes", "sizes of requests", STK_U_TABLE,
      STK_FROM_AS(STRUCT, struct stk_analysis, job.n), .put = put_request_sizes, .of = size_fields,
-     .flags = STK_F_NAMED, .none = "no data was read or written", .plot = &size_plot, .part = STK_PART_SIZES},
+     .flags = STK_F_NAMED, .none = "no data was read or written", .plot = &size_plot,
+     .part = STK_PART_SIZES},
     SHOW("job", common_rows, SIZES),
-    {"units", NULL, STK_U_GROUP, STK_FROM_AS(POINTER, struct stk_analysis, p),
-     "ranks over time", .put = put_units, .of = unit_fields},
+    {"units", NULL, STK_U_GROUP, STK_FROM_AS(POINTER, struct stk_analysis, p), "ranks over time",
+     .put = put_units, .of = unit_fields},
     {NULL}};
 
 STK_TEXT_OF(verdict, struct stk_report, r->advice->verdict)
@@ -1191,16 +1222,15 @@ static const struct stk_result_field fields[] = {
     DRAW("notes", NULL, draw_note, SCREEN),
     {"", NULL, STK_U_GROUP, ANALYSIS, .of = run_of},
     {"files", "files", STK_U_TABLE, .put = put_files, .of = file_fields, .total = "files_listed",
-     .meaning = "Those with the most I/O time first; times are sums over threads.",
-     .flags = LISTED, .none = "none", .part = STK_PART_FILES},
+     .meaning = "Those with the most I/O time first; times are sums over threads.", .flags = LISTED,
+     .none = "none", .part = STK_PART_FILES},
     {"files_listed", NULL, STK_U_COUNT, .number = files_listed},
     {"files_total", NULL, STK_U_COUNT, .number = files_total, .meaning = "files and groups"},
     {"directories", "directories", STK_U_TABLE, .put = put_dirs, .of = dir_fields,
-     .meaning = "The files below each directory, added up.", .flags = LISTED,
-     .none = "none", .part = STK_PART_DIRS},
+     .meaning = "The files below each directory, added up.", .flags = LISTED, .none = "none",
+     .part = STK_PART_DIRS},
     {"formats", "formats", STK_U_TABLE, .put = put_formats, .of = format_fields,
-     .meaning = "The files of each format, added up.", .flags = LISTED,
-     .none = "none",
+     .meaning = "The files of each format, added up.", .flags = LISTED, .none = "none",
      .part = STK_PART_FORMATS},
     {"ranks", "ranks", STK_U_TABLE, .put = put_ranks, .of = rank_fields,
      .meaning = "Each rank with all its processes.", .flags = LISTED, .none = "none",
@@ -1393,13 +1423,11 @@ static const struct {
     const char *name;
     const struct stk_result_field *of;
     void (*put)(const struct stk_analysis *, struct csv *);
-} tables[] = {{"files", file_fields, csv_files},
-              {"processes", process_fields, csv_processes},
-              {"ranks", rank_fields, csv_ranks},
-              {"samples", stk_reading_fields, csv_samples},
-              {"timeline", stk_bin_fields, csv_timeline},
-              {"phases", stk_phase_fields, csv_phases},
-              {"records", record_fields, csv_records}};
+} tables[] = {
+    {"files", file_fields, csv_files},          {"processes", process_fields, csv_processes},
+    {"ranks", rank_fields, csv_ranks},          {"samples", stk_reading_fields, csv_samples},
+    {"timeline", stk_bin_fields, csv_timeline}, {"phases", stk_phase_fields, csv_phases},
+    {"records", record_fields, csv_records}};
 
 #define NTABLES (sizeof tables / sizeof *tables)
 

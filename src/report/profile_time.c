@@ -102,8 +102,9 @@ static void put_moments(const void *base, struct stk_jw *w)
                 v[s][i] = what[s] >= STK_SERIES_CPU ? -1 : 0;
     stk_jw_open(w, '[');
     for (size_t i = 0; i < MOMENTS && span > 0; i++) {
-        const struct moment m = {span * (double)i / MOMENTS, v[0][i], v[1][i], v[2][i], v[3][i],
-                                 hundredths(v[4][i]), hundredths(v[5][i]), v[6][i]};
+        const struct moment m = {
+            span * (double)i / MOMENTS, v[0][i], v[1][i], v[2][i], v[3][i], hundredths(v[4][i]),
+            hundredths(v[5][i]),        v[6][i]};
         stk_row_put(moment_fields, &m, w);
     }
     stk_jw_close(w, ']');
@@ -122,8 +123,7 @@ static const struct stk_result_field latency_fields[] = {
     {"from_s", "took from", STK_U_SECONDS, OCTAVE(from_s), "to twice as long"},
     {"reads", "reads", STK_U_COUNT, OCTAVE(count)},
     {"share", "share", STK_U_SHARE, OCTAVE(share), .flags = STK_F_BAR},
-    {"time_s", "time, about", STK_U_SECONDS, OCTAVE(time_s), "of these reads in all",
-     STK_F_PAGE},
+    {"time_s", "time, about", STK_U_SECONDS, OCTAVE(time_s), "of these reads in all", STK_F_PAGE},
     {NULL}};
 
 static const struct stk_result_field pause_fields[] = {
@@ -133,9 +133,13 @@ static const struct stk_result_field pause_fields[] = {
     {NULL}};
 
 static const struct stk_result_plot latency_plot = {
-    "latency", "How long reads took",
+    "latency",
+    "How long reads took",
     "Below, the time that the reads of each bar took in all: few slow ones may take most of it.",
-    "from_s", "a read took at least", STK_U_SECONDS, STK_SCALE_CATEGORY,
+    "from_s",
+    "a read took at least",
+    STK_U_SECONDS,
+    STK_SCALE_CATEGORY,
     {{"reads", STK_U_COUNT, {{"reads", NULL, "bar"}}},
      {"time, about", STK_U_SECONDS, {{"time_s", NULL, "bar"}}}}};
 
@@ -241,8 +245,10 @@ static const struct stk_result_field steps_fields[] = {
     {"marked", NULL, STK_U_FLAG, STEPS(marked)},
     {"mean_s", "a step, mean", STK_U_SECONDS, STEPS(mean_s), .flags = STK_F_IF_SET,
      .joins = ": mean %"},
-    {"p50_s", "a step, p50", STK_U_SECONDS, STEPS(p50_s), .flags = STK_F_SCREEN, .joins = ", p50 %"},
-    {"p99_s", "a step, p99", STK_U_SECONDS, STEPS(p99_s), .flags = STK_F_IF_SET, .joins = ", p99 %"},
+    {"p50_s", "a step, p50", STK_U_SECONDS, STEPS(p50_s), .flags = STK_F_SCREEN,
+     .joins = ", p50 %"},
+    {"p99_s", "a step, p99", STK_U_SECONDS, STEPS(p99_s), .flags = STK_F_IF_SET,
+     .joins = ", p99 %"},
     {"max_s", "a step, longest", STK_U_SECONDS, STEPS(max_s), .flags = STK_F_SCREEN,
      .joins = ", longest %"},
     {"io_s", "I/O per step, about", STK_U_SECONDS, STEPS(io_s),
@@ -359,10 +365,8 @@ int stk_profile_time_of(const struct stk_jval *result, struct stk_profile_time *
     set_kinds(marks, &t->p);
     t->a.cpu_cores_mean = or_unknown(result, "use.cpu_cores_mean");
     t->a.gpu_util_mean = or_unknown(result, "use.gpu_util_mean");
-    t->a.job.n.c[STK_C_READ_BYTES] =
-        stk_nearest(stk_pg_get(result, "job.counters.read_bytes"));
-    t->a.job.n.c[STK_C_WRITE_BYTES] =
-        stk_nearest(stk_pg_get(result, "job.counters.write_bytes"));
+    t->a.job.n.c[STK_C_READ_BYTES] = stk_nearest(stk_pg_get(result, "job.counters.read_bytes"));
+    t->a.job.n.c[STK_C_WRITE_BYTES] = stk_nearest(stk_pg_get(result, "job.counters.write_bytes"));
     t->a.loop.run_s = or_unknown(result, "main_loop.run_s");
     t->a.loop.wait_s = or_unknown(result, "main_loop.wait_s");
     t->a.loop.start_s = or_unknown(result, "main_loop.start_s");
@@ -413,7 +417,8 @@ const struct stk_result_field stk_profile_time_fields[] = {
     {"phases", NULL, STK_U_TABLE, .flags = STK_F_VIEW, .draw = draw_no_phases,
      .part = STK_PART_PHASES},
     {"latency", "how long reads took", STK_U_TABLE, .put = put_latency, .of = latency_fields,
-     .flags = STK_F_NAMED, .none = "nothing was read", .plot = &latency_plot, .part = STK_PART_LATENCY},
+     .flags = STK_F_NAMED, .none = "nothing was read", .plot = &latency_plot,
+     .part = STK_PART_LATENCY},
     {"pauses", "time between a thread's reads", STK_U_TABLE, PROFILE,
      "What a thread did with the data before it read again.", STK_F_NAMED, .put = put_pauses,
      .of = pause_fields, .part = STK_PART_LATENCY},

@@ -1,6 +1,6 @@
 /*
- * profile.c - a folder of a profile on a page: its result is drawn, and kept for the comparison with
- * others (profile_compare.c).
+ * profile.c - a folder of a profile on a page: its result is drawn, and kept for the comparison
+ * with others (profile_compare.c).
  */
 #include "report/html/profile.h"
 

@@ -1,6 +1,6 @@
 /*
- * profile_plots.c - the plots of a profile that are not columns of a table: the run over time, where
- * the time went, ranks over time.
+ * profile_plots.c - the plots of a profile that are not columns of a table: the run over time,
+ * where the time went, ranks over time.
  */
 #include "report/html/profile.h"
 
