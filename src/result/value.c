@@ -100,6 +100,13 @@ bool stk_field_set(const struct stk_result_field *f, const struct stk_jval *v)
     }
 }
 
+/* A name on the screen: others may have chosen it. A column that is cut shows its end. */
+#define NAME_COLUMNS 1000
+static size_t room_of(const struct stk_result_field *f)
+{
+    return f->unit == STK_U_PROSE || f->flags & STK_F_CUT ? SIZE_MAX : NAME_COLUMNS;
+}
+
 void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, struct stk_buf *out)
 {
     char text[48];
@@ -110,7 +117,7 @@ void stk_field_text(const struct stk_result_field *f, const struct stk_jval *v, 
         if (f->flags & STK_F_ESCAPED)
             stk_text_keep(out, s, strlen(s));
         else
-            stk_text_escape(out, s, f->word ? strlen(s) : v->len, SIZE_MAX);
+            stk_text_escape(out, s, f->word ? strlen(s) : v->len, room_of(f));
     } else if (v && v->type == STK_JBOOL) {
         stk_buf_puts(out, v->b ? "yes" : "no");
     } else if (v && v->type == STK_JARR) {

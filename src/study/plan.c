@@ -587,6 +587,7 @@ int stk_runner_copy_plan(const struct stk_runner_plan *from, struct stk_arena *a
     if (!rc)
         rc = stk_runner_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
     to->detach = from->detach;
+    to->grows = from->grows;
     stk_buf_release(&b);
     return rc;
 }

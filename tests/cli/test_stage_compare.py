@@ -49,6 +49,7 @@ def test_forms_and_jobs(stoker, place, tmp_path):
         assert (form["bend"]["flat_to"], form["bend"]["unclear_at"], form["bend"]["law"]) == (1, 2, "unknown")
         assert "one run of each does not show the noise" in form["verdict"]
         assert form["form"] == "files" or form["against_files"]["is"] == "not-known"
+    assert "--weak" not in run.out  # N is the number of jobs: that is how the work grows
     assert "jobs at once" in run.out and "prepare once" in run.out
     assert tree_of(src) == before
     assert os.listdir(src.parent) == ["src"] and os.listdir(dst) == []

@@ -34,7 +34,8 @@ def commands_told():
 
 
 # Rows that depend on what was measured: severities of findings, costs of what tune found.
-VARYING = {"high", "medium", "low", "note", "what it costs", "epoch", "disk", "import", "for x, y in loader", "pass"}
+VARYING = {"high", "medium", "low", "note", "what it costs", "epoch", "disk", "disk memory per node", "import",
+           "for x, y in loader", "pass"}
 
 
 def rows(output):

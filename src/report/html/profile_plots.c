@@ -2,7 +2,8 @@
  * profile_plots.c - the plots of a profile that are not columns of a table: the run over time,
  * where the time went, ranks over time.
  */
-#include "report/html/profile.h"
+#include "report/html/priv.h"
+#include "report/report_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
