@@ -100,7 +100,7 @@ static const struct stk_result_field drawn_counts_fields[] = {
          USAGE(io_s),                                                                              \
          "read, write and metadata, threads added up",                                             \
          NONE},                                                                                    \
-        {"io_share",      named ? "share" : NULL,  STK_U_SHARE,                                    \
+        {"io_share", (named) != NULL ? "share" : NULL, STK_U_SHARE,                                \
          USAGE(io_share), "of the job's I/O time", STK_F_PAGE},                                    \
         {"read_s", "in reads", STK_U_SECONDS, USAGE(read_s), .flags = STK_F_PAGE},                 \
         {"write_s", "in writes", STK_U_SECONDS, USAGE(write_s), .flags = STK_F_PAGE},              \
