@@ -27,8 +27,10 @@ static double parallel_read_s(const struct advisor *ad, bool much, const struct 
             continue;
         if (!*first)
             *first = u;
-        s += u->read_s + (stk_kind_whole(u) ? u->meta_s : 0);
         struct stk_work w = stk_work_of(u);
+        /* Small calls in what the kernel reads ahead are CPU time of the caller, not waits. */
+        bool ahead = w.requests < (double)u->n.c[STK_C_READS] / 2;
+        s += fmax(0, u->read_s - (ahead ? w.cpu_s : 0)) + (stk_kind_whole(u) ? u->meta_s : 0);
         if (!stk_kind_whole(u))
             w.opens = w.asks = 0;
         stk_work_add(work, &w);
@@ -87,7 +89,9 @@ double stk_advice_spread_s(const struct advisor *ad, const struct stk_storage *s
                            double readers)
 {
     struct stk_work w = *work;
-    double compute = stk_compute_of(ad->a) - decode_s, first = 0;
+    /* What an interpreter spends around calls is no computing that reads could overlap. */
+    double calls_s = (double)ad->a->job.n.c[STK_C_READS] * STK_INTERPRETER_S / ad->ranks;
+    double compute = fmax(0, stk_compute_of(ad->a) - decode_s - calls_s), first = 0;
     double io = wait_s + (ad->in_turn ? decode_s : compute);
     stk_work_scale(&w, 1.0 / ad->ranks);
     w.cpu_s += ad->in_turn ? decode_s : ad->decode_s;

@@ -144,7 +144,10 @@ double stk_readers_cpu_s(const struct stk_analysis *a, double begin_s)
 double stk_decode_of(const struct stk_analysis *a)
 {
     double ranks = a->p->nranks ? a->p->nranks : 1;
-    return stk_reads_in_turn(a) ? fmin(stk_readers_cpu_s(a, 0) / ranks, stk_compute_of(a)) : 0;
+    /* What an interpreter spends around a call is of the call: readers that share it gain nothing. */
+    double calls_s = (double)a->job.n.c[STK_C_READS] * STK_INTERPRETER_S;
+    double decode_s = fmax(0, stk_readers_cpu_s(a, 0) - calls_s) / ranks;
+    return stk_reads_in_turn(a) ? fmin(decode_s, stk_compute_of(a)) : 0;
 }
 
 /* ---- fitting ---- */

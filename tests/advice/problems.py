@@ -184,6 +184,16 @@ class TinyReads(Problem):
     def small_reads(self, root, near):
         self.read(root, 4 * MIB)
 
+    def read_parallelism(self, root, near):
+        part = self.size // READERS
+
+        def one(number):
+            with open(root / "events.bin", "rb", buffering=0) as f:
+                f.seek(number * part)
+                for _ in range(part // self.piece):
+                    f.read(self.piece)
+        in_workers(one, range(READERS))
+
 
 class Stream(Problem):
     """A record file in order, 256 KiB at a time, with computing after each read."""
