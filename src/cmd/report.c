@@ -366,7 +366,12 @@ static int show_result(struct stk_run *run, const struct stk_result_file *f)
     screen.top = (size_t)s->top;
     screen.parts = parts_asked(s);
     (f->kind->screen ? f->kind->screen : stk_screen_draw)(f->kind, f->result, &screen);
-    return stk_say_text(run, &out);
+    if (out.len)
+        return stk_say_text(run, &out);
+    return stk_err_set(&run->err, STK_E_UNSUPPORTED, run->opts.arg[0], -1,
+                       "nothing of the result of `stoker %s` can be shown: it is empty, or of "
+                       "another version",
+                       f->command);
 }
 
 /* *shown: the file is such a result. */

@@ -71,14 +71,14 @@ static int open_envelope(const char *path, struct stk_result_file *f, struct stk
     const char *command = text_of(stk_json_get(f->root, "command"), NULL);
     if (!command || !result || result->type != STK_JOBJ)
         return 0;
-    if (!schema || schema->type != STK_JINT)
+    if (!schema || (schema->type != STK_JINT && schema->type != STK_JFLOAT))
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                            "not a result: it does not say which schema it has");
-    if (schema->i != SCHEMA)
+    if (schema->f != SCHEMA)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                           "a result of schema %lld; this stoker reads schema %d: run the command "
+                           "a result of schema %g; this stoker reads schema %d: run the command "
                            "again with this version",
-                           (long long)schema->i, SCHEMA);
+                           schema->f, SCHEMA);
     const struct stk_result_kind *k = stk_result_kind_of(command, result);
     if (k && k->needs && !stk_json_get(result, k->needs))
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "the result of `stoker %s` %s",

@@ -105,6 +105,19 @@ def test_a_table_as_csv(stoker, site, made):
     assert stoker("report", "load.json", "--files", rc=2, cwd=site).err
 
 
+@pytest.mark.parametrize("change, rc, says", [
+    ({"result": {}}, 4, "nothing of the result of `stoker load` can be shown"),
+    ({"schema": 2}, 4, "a result of schema 2; this stoker reads schema 1"),
+    ({"schema": None}, 4, "does not say which schema it has"),
+    ({"schema": 1.0}, 0, "")], ids=["empty", "newer", "none", "by-another-writer"])
+def test_what_cannot_be_drawn_is_said(stoker, site, change, rc, says):
+    """An empty screen and status 0 would pass for a result without findings."""
+    saved = json.loads((site / "load.json").read_text())
+    (site / "changed.json").write_text(json.dumps({**saved, **change}))
+    done = stoker("report", "changed.json", rc=rc, cwd=site)
+    assert says in done.err and bool(done.out) == (rc == 0)
+
+
 def test_results_of_strangers(stoker, tmp_path):
     """A file that says it is a result must neither steer the terminal nor crash the reader."""
     evil = "\x1b[2J\u202e"
