@@ -220,7 +220,9 @@ static void put_side(const struct stk_result_field *f, const struct stk_jval *ro
         const char *name = stk_pg_text(&rows->item[k], s.first->key, "?");
         c[n++] = (struct stk_pg_column){name, name, s.cell ? stk_unit_name(s.cell->unit) : "row"};
     }
-    stk_pg_table(w, f->title, capital(f->title, head, sizeof head), f->meaning, c, n);
+    const char *text =
+        s.cut || many < rows->len ? "Not all of it is shown: --json has the rest." : f->meaning;
+    stk_pg_table(w, f->title, capital(f->title, head, sizeof head), text, c, n);
     for (size_t i = 0; i < s.n; i++) {
         const struct stk_result_field *cell = stk_side_field(&s, i);
         const struct stk_pg_column of = {.unit = stk_unit_name(cell->unit)};

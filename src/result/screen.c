@@ -333,6 +333,8 @@ static void put_side(const struct stk_result_field *f, const struct stk_jval *ro
 {
     struct stk_side side;
     stk_side_of(&side, f, rows, STK_F_PAGE);
+    if (!side.n || side.n < f->least)
+        return;
     size_t n = rows->len < STK_GRID_COLUMNS - 2 ? rows->len : STK_GRID_COLUMNS - 2;
     bool changes = rows->len == 2 && !side.cell;
     size_t room = (s->columns > 36 ? s->columns - 36 : 0) / (n + changes);
@@ -340,8 +342,6 @@ static void put_side(const struct stk_result_field *f, const struct stk_jval *ro
     char align[STK_GRID_COLUMNS + 1] = "l";
     struct stk_buf cells = STK_BUF_INIT;
     struct stk_grid t;
-    if (!side.n || side.n < f->least)
-        return;
     stk_screen_part(s);
     stk_buf_puts(&cells, side.cell ? side.inner->of->title : "");
     stk_buf_putc(&cells, '\0');
@@ -375,6 +375,8 @@ static void put_side(const struct stk_result_field *f, const struct stk_jval *ro
     stk_grid_release(&t);
     stk_buf_release(&cells);
     put_remarks(f, rows, s);
+    if (side.cut || n < rows->len)
+        stk_screen_say(s, "Not all of it is shown: --json FILE has the rest.");
 }
 
 /* How many of the rows are shown: of the first ones, and all of any other table. */

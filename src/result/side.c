@@ -10,7 +10,7 @@
 
 static void add_figures(struct stk_side *s, const struct stk_result_field *f, unsigned hidden)
 {
-    for (; f->key && s->n < STK_SIDE_LINES; f++) {
+    for (; f->key; f++) {
         bool any = false;
         if (f->unit == STK_U_GROUP)
             add_figures(s, f->of, hidden);
@@ -20,7 +20,8 @@ static void add_figures(struct stk_side *s, const struct stk_result_field *f, un
             const struct stk_jval *v = stk_json_get(&s->rows->item[k], f->key);
             any = any || (v && stk_field_set(f, v));
         }
-        if (any)
+        s->cut = s->cut || (any && s->n == STK_SIDE_LINES);
+        if (any && !s->cut)
             s->figure[s->n++] = f;
     }
 }
@@ -47,6 +48,7 @@ static void add_keys(struct stk_side *s)
 {
     for (size_t k = 0; k < s->rows->len; k++) {
         const struct stk_jval *in = stk_json_get(&s->rows->item[k], s->inner->key);
+        s->cut = s->cut || (stk_pg_has_rows(in) && in->len > STK_SIDE_LINES);
         for (size_t i = 0; stk_pg_has_rows(in) && i < in->len && s->n < STK_SIDE_LINES; i++) {
             const struct stk_jval *key = stk_json_get(&in->item[i], s->inner->of->key);
             bool there = !key;

@@ -15,6 +15,7 @@ struct stk_side {
     const struct stk_result_field *first; /* gives the titles of the columns */
     const struct stk_result_field *inner; /* the table in each row; NULL: lines are figures */
     const struct stk_result_field *cell;  /* of inner: what is shown */
+    bool cut; /* there are more lines than these */
     size_t n;
     const struct stk_result_field *figure[STK_SIDE_LINES];
     const struct stk_jval *row[STK_SIDE_LINES]; /* of inner: the first with this key */

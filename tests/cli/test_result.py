@@ -118,6 +118,17 @@ def test_what_cannot_be_drawn_is_said(stoker, site, change, rc, says):
     assert says in done.err and bool(done.out) == (rc == 0)
 
 
+def test_what_is_left_out_is_said(stoker, tmp_path):
+    """The first lines of a long comparison would pass for all of it."""
+    for n, cut in (10, False), (300, True):
+        points = [{"jobs": i + 1, "last_s": 1.5} for i in range(n)]
+        forms = [{"form": form, "points": points, "last_s": 1.5} for form in ("files", "tar")]
+        (tmp_path / "x.json").write_text(json.dumps({"schema": 1, "command": "stage", "arguments": ["d"],
+                                                     "result": {"source": "d", "forms": forms}}))
+        out = stoker("report", tmp_path / "x.json").out
+        assert "1.50 s" in out and ("Not all of it is shown" in out) == cut
+
+
 def test_results_of_strangers(stoker, tmp_path):
     """A file that says it is a result must neither steer the terminal nor crash the reader."""
     evil = "\x1b[2J\u202e"
